@@ -85,8 +85,13 @@ let package = Package(
         .target(
             name: "HTTPTransport",
             dependencies: [
+                // For `TargetURI`: one reader of authorities.
+                "HTTPCaching",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOTLS", package: "swift-nio"),
             ],
             swiftSettings: house
         ),
@@ -112,16 +117,6 @@ let package = Package(
                 ),
                 .product(
                     name: "NIOPosix",
-                    package: "swift-nio",
-                    condition: .when(traits: ["HTTPClient"])
-                ),
-                .product(
-                    name: "NIOSSL",
-                    package: "swift-nio-ssl",
-                    condition: .when(traits: ["HTTPClient"])
-                ),
-                .product(
-                    name: "NIOTLS",
                     package: "swift-nio",
                     condition: .when(traits: ["HTTPClient"])
                 ),
@@ -306,10 +301,12 @@ let package = Package(
             name: "HTTPTransportTests",
             dependencies: [
                 "HTTPTransport",
+                "TestParts",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
             swiftSettings: house
         ),

@@ -16,7 +16,7 @@ fi
 cd "$(dirname "$0")"
 
 missing=""
-for package in curl libleveldb-dev libssl-dev libxxhash-dev nginx pkg-config wrk; do
+for package in curl libleveldb-dev libssl-dev libxxhash-dev nginx openssl pkg-config wrk; do
     dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
 if [ -n "$missing" ]; then

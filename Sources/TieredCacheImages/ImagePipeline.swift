@@ -178,6 +178,8 @@ public final class ImagePipeline<Decoder: ImageDecoding>: Sendable {
             try Task.checkCancellation()
             return try decoder.picture(of: bytes, size: size)
         }
+        keep(picture, of: response, for: request)
+        // Behind it: who sees the count finds the picture.
         state.withLock { state in
             state.statistics.decoded += 1
             if response.cacheStatus.isHit {
@@ -186,7 +188,6 @@ public final class ImagePipeline<Decoder: ImageDecoding>: Sendable {
                 state.statistics.bodiesFromOrigin += 1
             }
         }
-        keep(picture, of: response, for: request)
         return picture
     }
 

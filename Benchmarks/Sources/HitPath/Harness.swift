@@ -61,6 +61,25 @@ struct Harness {
         return Outcome(row: row, times: times, latency: latency(of: row))
     }
 
+    /// Runs sides that say themselves what a run of theirs took, in an order that turns.
+    ///
+    /// - Parameters:
+    ///   - sides: ours first.
+    ///   - run: runs one side once.
+    /// - Returns: by side what it said, an element a round; the first run of each is left out.
+    /// - Throws: what a run throws.
+    func turns<Side, Said>(_ sides: [Side], _ run: (Side) throws -> Said) throws -> [[Said]] {
+        for side in sides { _ = try run(side) }
+        var said = [[Said]](repeating: [], count: sides.count)
+        for round in 0..<rounds {
+            for turn in sides.indices {
+                let index = (turn + round) % sides.count
+                said[index].append(try run(sides[index]))
+            }
+        }
+        return said
+    }
+
     private func count(of contender: Contender, in row: Row) -> Int {
         max(1, Int(Double(row.count) * contender.share))
     }
@@ -83,6 +102,34 @@ struct Harness {
             histogram.record(UInt64(max(0, time)))
         }
         return histogram
+    }
+}
+
+extension Outcome {
+    /// Makes the outcome of a row whose sides have said themselves what a run took.
+    ///
+    /// - Parameters:
+    ///   - name: the row's name.
+    ///   - target: the ratio that the design allows.
+    ///   - contenders: the names of the sides, ours first.
+    ///   - times: nanoseconds per operation by side, one element per round.
+    ///   - latencies: nanoseconds of single operations of ours.
+    init(
+        _ name: String,
+        target: Double,
+        contenders: [String],
+        times: [[Double]],
+        latencies: [UInt64]
+    ) {
+        var latency = Histogram<UInt64>(highestTrackableValue: 10_000_000_000)
+        for time in latencies { latency.record(time) }
+        let row = Row(
+            name: name,
+            target: target,
+            count: 1,
+            contenders: contenders.map { Contender($0) { _ in } }
+        )
+        self.init(row: row, times: times, latency: latency)
     }
 }
 

@@ -1,10 +1,12 @@
 /// Compares the hit path with its peers and prints a table of ratios.
 ///
 /// Arguments: parts of row names, to run only those rows; `--rounds N`; `--strict` to exit with 1
-/// where a target is missed; `--json FILE` to add the ratios to a file.
+/// where a target is missed; `--json FILE` to add the ratios to a file. For one of its rows the
+/// program starts itself, see ``HostsProcess``.
 @main
 struct HitPath {
     static func main() throws {
+        if let hosts = HostsProcess(CommandLine.arguments) { return try hosts.run() }
         let options = try Options(CommandLine.arguments.dropFirst())
         let (rounds, isWanted) = (options.rounds, options.isWanted)
         let rows =
@@ -24,7 +26,8 @@ struct HitPath {
         transport.printProcessorTime()
         misses.printSwitches()
         clients.printAsked()
-        let isWithin = try ProxyFigures.report(where: isWanted)
+        transport.printFigures()
+        let isWithin = try ProxyFigures.report(where: isWanted) && transport.isWithinTargets
         if options.isStrict, !(table.isWithinTargets && isWithin) { throw TargetMissed() }
     }
 

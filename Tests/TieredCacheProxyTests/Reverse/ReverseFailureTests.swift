@@ -262,14 +262,14 @@ struct ReverseFailureTests {
         }
     }
 
-    @Test func aGetIsRepeatedWhenItsConnectionHadBeenIdle() async throws {
+    @Test func aGetIsRepeatedWhenItsConnectionEndsWithoutAByte() async throws {
         let asked = Guarded(0)
         try await ReverseFixture.run { connection, request in
             let number = asked.withLock { count in
                 count += 1
                 return count
             }
-            // The second request comes over the first one's connection, which is closing.
+            // Over the first one's connection, if the client's is on the same event loop.
             guard number != 2 else { return false }
             try connection.answer("\(number)", "Cache-Control: no-store")
             return true
@@ -278,7 +278,7 @@ struct ReverseFailureTests {
             #expect(answer13.text == "1")
             let answer14 = try await fixture.ask("/a")
             #expect(answer14.text == "3")
-            #expect(fixture.origin.requests.map(\.connection) == [1, 1, 2])
+            #expect(fixture.origin.requests.count == 3)
         }
     }
 

@@ -1,5 +1,6 @@
 #if HTTPClient
 import Dispatch
+import HTTPTransport
 import HTTPTypes
 import NIOCore
 import NIOPosix
@@ -65,7 +66,7 @@ struct HostLookupsTests {
         let names = Names()
         let lookups = names.make()
         let loop = MultiThreadedEventLoopGroup.singleton.next()
-        let host = HostLookups.Host(name: "silent.test", port: 80)
+        let host = HostName(name: "silent.test", port: 80)
         let answers = (0..<5).map { _ in lookups.addresses(of: host, on: loop) }
         names.end(1)
         for answer in answers { #expect(try await answer.get().count == 1) }
@@ -81,11 +82,11 @@ struct HostLookupsTests {
         let lookups = names.make()
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let silent = (0..<HostLookups.maximum).map { number in
-            let host = HostLookups.Host(name: "silent\(number).test", port: 80)
+            let host = HostName(name: "silent\(number).test", port: 80)
             return lookups.addresses(of: host, on: loop)
         }
         while names.lookups < silent.count { await Task.yield() }
-        let late = lookups.addresses(of: HostLookups.Host(name: "found.test", port: 80), on: loop)
+        let late = lookups.addresses(of: HostName(name: "found.test", port: 80), on: loop)
         #expect(names.lookups == silent.count)
         names.end(1)
         #expect(try await late.get().count == 1)
@@ -97,12 +98,12 @@ struct HostLookupsTests {
     func system() async throws {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let found = try await HostLookups.shared.addresses(
-            of: HostLookups.Host(name: "localhost", port: 81),
+            of: HostName(name: "localhost", port: 81),
             on: loop
         ).get()
         #expect(found.contains { $0.ipAddress == "127.0.0.1" && $0.port == 81 })
         let none = HostLookups.shared.addresses(
-            of: HostLookups.Host(name: "a..invalid", port: 81),
+            of: HostName(name: "a..invalid", port: 81),
             on: loop
         )
         await #expect(throws: HostLookupError.self) { try await none.get() }

@@ -5,11 +5,18 @@ import Glibc
 /// file.
 final class MissOrigin {
     let directory: String
-    private let port: Int
+    let port: Int
     private let process: Process
     private var asked = 0
 
-    init() throws {
+    /// Starts the server.
+    ///
+    /// - Parameter addition: makes in the directory what the server has beside its small files, and
+    ///   returns lines for its configuration. The port after the one that it is given is free too.
+    /// - Throws: what `addition` throws, or why there is no server.
+    init(
+        _ addition: (_ directory: String, _ port: Int) throws -> String = { _, _ in "" }
+    ) throws {
         let parent = ProcessInfo.processInfo.environment["TIEREDCACHE_BENCH_DIR"] ?? "/var/tmp"
         directory = "\(parent)/tieredcache-miss-bench-\(getpid())"
         port = 20_000 + Int(getpid()) % 20_000
@@ -24,7 +31,7 @@ final class MissOrigin {
             let bytes = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
             try bytes.write(to: URL(fileURLWithPath: "\(directory)/files/\(name)"))
         }
-        let configuration = Self.configuration(directory, port)
+        let configuration = try Self.configuration(directory, port, addition(directory, port))
         try configuration.write(toFile: "\(directory)/conf", atomically: true, encoding: .utf8)
         process = try BenchTools.start(
             nginx,
@@ -61,7 +68,11 @@ final class MissOrigin {
         }
     }
 
-    private static func configuration(_ directory: String, _ port: Int) -> String {
+    private static func configuration(
+        _ directory: String,
+        _ port: Int,
+        _ addition: String
+    ) -> String {
         let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
             "\($0)_temp_path \(directory)/tmp/\($0);"
         }
@@ -69,7 +80,7 @@ final class MissOrigin {
             \(geteuid() == 0 ? "user root;" : "")
             daemon off; master_process off; worker_processes 1; pid \(directory)/pid;
             error_log stderr crit;
-            events { worker_connections 256; }
+            events { worker_connections 4096; }
             http {
               access_log off; sendfile on; default_type video/mp4; types { }
               keepalive_requests 1000000000; keepalive_timeout 600s;
@@ -82,6 +93,7 @@ final class MissOrigin {
                 location /stale/ { add_header Cache-Control max-age=0; try_files /small =404; }
                 location = /post { error_page 404 405 =200 /small; }
                 location = /count { stub_status; }
+                \(addition)
               }
             }
             """

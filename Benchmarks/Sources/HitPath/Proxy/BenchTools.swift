@@ -39,6 +39,34 @@ enum BenchTools {
         return process
     }
 
+    /// Runs a program to its end, on any core.
+    ///
+    /// - Parameters:
+    ///   - program: where it is.
+    ///   - arguments: its arguments.
+    /// - Returns: what it said, its errors too.
+    /// - Throws: ``BenchFailure`` with that if it failed, or why it cannot be started.
+    @discardableResult
+    static func run(_ program: String, _ arguments: [String]) throws -> String {
+        let output = Pipe()
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let said = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(),
+            as: UTF8.self
+        )
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw BenchFailure("\(program) \(arguments.joined(separator: " ")) said: \(said)")
+        }
+        return said
+    }
+
     /// The core for clients: another one than the servers', if there is one.
     static var clientCore: Int { ProcessInfo.processInfo.processorCount > 1 ? 1 : 0 }
 
@@ -54,11 +82,28 @@ enum BenchTools {
 
     /// Bytes of a process in memory: now, or the most there were.
     static func resident(_ process: Process, _ name: String = "VmRSS") -> Int {
-        let path = "/proc/\(process.processIdentifier)/status"
+        resident(process.processIdentifier, name)
+    }
+
+    /// The same of a process that has this identifier.
+    static func resident(_ process: Int32, _ name: String = "VmRSS") -> Int {
+        let path = "/proc/\(process)/status"
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         let line = text.split(separator: "\n").first { $0.hasPrefix("\(name):") }
         let words = line?.split(whereSeparator: { $0 == " " || $0 == "\t" }) ?? []
         return (words.count > 1 ? Int(words[1]) ?? 0 : 0) << 10
+    }
+
+    /// Allows this process, and those that it starts, as many open files as it may have.
+    ///
+    /// - Returns: how many those are.
+    @discardableResult
+    static func raiseDescriptorLimit() -> Int {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return Int(clamping: limit.rlim_cur)
     }
 }
 

@@ -19,7 +19,7 @@ enum ProxyFigures {
         guard !wanted.isEmpty, let program = BenchServers.findProgram() else { return true }
         let servers = try BenchServers(program: program)
         defer { servers.stop() }
-        raiseDescriptorLimit()
+        BenchTools.raiseDescriptorLimit()
         print("\n| figure | measured | at most | |\n| --- | --- | --- | --- |")
         var isWithin = true
         for measurement in wanted {
@@ -182,12 +182,5 @@ enum ProxyFigures {
         let start = ContinuousClock.now
         try body()
         return (ContinuousClock.now - start).nanoseconds / 1e6
-    }
-
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-        limit.rlim_cur = limit.rlim_max
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 }

@@ -1,77 +1,75 @@
-import AsyncHTTPClient
 import Foundation
-import HTTPTypes
-import TieredCache
 
-/// The transport beside AsyncHTTPClient: GET of 4 KiB six at a time, the body collected, from nginx
-/// on loopback in another process.
+/// The transport beside its peers, from nginx on loopback in another process.
 enum TransportRows {
-    /// What the row gave: times, and the processor time per operation of each contender.
+    /// What the rows gave.
     struct Report {
         var outcomes: [Outcome] = []
-        var processorTime: [(name: String, microseconds: Double)] = []
+        /// By row: its name, and the processor time per operation of each contender.
+        var processorTime: [(name: String, contenders: [(name: String, microseconds: Double)])] = []
+        var figures: [Figure] = []
 
         /// Says what each operation costs the process, all threads together.
         func printProcessorTime() {
             guard !processorTime.isEmpty else { return }
-            let parts = processorTime.map { "\($0.name) \(String(format: "%.1f", $0.microseconds)) µs" }
-            print("\nProcessor time per GET of 4 KiB: \(parts.joined(separator: ", "))")
+            print("\nProcessor time per operation of the transport's rows:")
+            for row in processorTime {
+                let parts = row.contenders.map {
+                    "\($0.name) \(String(format: "%.1f", $0.microseconds)) µs"
+                }
+                print("- \(row.name): \(parts.joined(separator: ", "))")
+            }
+        }
+
+        /// Prints what is no time.
+        func printFigures() {
+            guard !figures.isEmpty else { return }
+            print("\n| figure | the transport | AsyncHTTPClient | |\n| --- | --- | --- | --- |")
+            for figure in figures { print(figure.line) }
+        }
+
+        /// Whether no figure is above the peer's; the table says it of times.
+        var isWithinTargets: Bool { figures.allSatisfy(\.isWithinTarget) }
+    }
+
+    /// What is no time: at most the peer's.
+    struct Figure {
+        let name: String
+        let ours: Double
+        let peer: Double
+        /// A word after the numbers, or nothing.
+        let unit: String
+
+        var isWithinTarget: Bool { ours <= peer }
+
+        fileprivate var line: String {
+            let numbers = [ours, peer].map { String(format: "%.4g", $0) + unit }
+            return "| \(name) | \(numbers[0]) | \(numbers[1]) | \(isWithinTarget ? "yes" : "NO") |"
         }
     }
 
-    private static let name = "transport GET 4 KiB"
-
-    /// Measures the row if it is wanted.
+    /// Measures the rows whose names are wanted.
+    ///
+    /// - Parameters:
+    ///   - rounds: how many there are at most.
+    ///   - isWanted: whether a row with a name is.
+    /// - Returns: what they gave; nothing of a row that lacks a program, which is said then.
+    /// - Throws: why a row could not be measured.
     static func measure(rounds: Int, where isWanted: (String) -> Bool) throws -> Report {
+        let rows: [(name: String, measure: (Int, inout Report) throws -> Void)] = [
+            (SmallRows.plain, SmallRows.measurePlain),
+            (SmallRows.secure, SmallRows.measureSecure),
+            (FilmRow.name, FilmRow.measure),
+            (HostsRow.name, HostsRow.measure),
+        ]
+        let wanted = rows.filter { isWanted($0.name) }
         var report = Report()
-        guard isWanted(name) else { return report }
+        guard !wanted.isEmpty else { return report }
         guard BenchTools.path("nginx") != nil, BenchTools.path("taskset") != nil else {
-            print("No row of the transport: nginx or taskset is missing.")
+            print("No rows of the transport: nginx or taskset is missing.")
             return report
         }
-        let origin = try MissOrigin()
-        defer { origin.stop() }
-        let (client, transport) = (HTTPClient(eventLoopGroupProvider: .singleton), NIOTransport())
-        defer { try? client.syncShutdown() }
-        let authority = String(origin.base.dropFirst("http://".count))
-        let ours = Meter(isRepeating: false) { number in
-            let head = HTTPRequest(
-                method: .get,
-                scheme: "http",
-                authority: authority,
-                path: "/small/\(number)"
-            )
-            try await check(collect(transport.send(TransportRequest(head: head)).body))
-        }
-        let bare = Meter(isRepeating: false) { [base = origin.base] number in
-            let request = HTTPClientRequest(url: "\(base)/small/\(number)")
-            let response = try await client.execute(request, timeout: .seconds(30))
-            try await check(response.body.collect(upTo: 2 << 20).readableBytes)
-        }
-        let row = Row(
-            name: name,
-            target: 0.5,
-            count: 4000,
-            contenders: [
-                Contender("the transport") { ours.run($0) },
-                Contender("AsyncHTTPClient") { bare.run($0) },
-            ]
-        )
-        report.outcomes.append(Harness(rounds: max(3, min(rounds, 15))).measure(row))
-        report.processorTime = [
-            ("the transport", ours.processorTime), ("AsyncHTTPClient", bare.processorTime),
-        ]
-        try Blocking.run { await transport.shutdown() }
+        for row in wanted { try row.measure(rounds, &report) }
         return report
-    }
-
-    private static func collect(_ body: any TransportBody) async throws -> Int {
-        var count = 0
-        while let chunk = try await body.next() { count += chunk.count }
-        return count
-    }
-
-    private static func check(_ length: Int) throws {
-        guard length == 4096 else { throw BenchFailure("a body of \(length) bytes") }
     }
 }

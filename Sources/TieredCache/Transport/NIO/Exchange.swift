@@ -1,18 +1,19 @@
 #if HTTPClient
+import HTTPTransport
 import HTTPTypes
 import NIOCore
 
-/// One running request: buffers the bytes of its connection until they are read.
+/// One running request: buffers the bytes of its connection until a task reads them.
 ///
-/// Decides under the lock (``ExchangeState``), acts after it. The connection reads on while the
-/// buffer has space; so the buffer is bounded by ``ExchangeState/readAhead`` and one read, or,
-/// after the peer has closed, by the bytes that the kernel had received.
-final class Exchange: Sendable {
+/// Between the event loop of the connection and the threads of tasks. Decides under the lock
+/// (``ExchangeState``), acts after it. The connection reads on while the buffer has space; so the
+/// buffer is bounded by ``ExchangeState/readAhead`` and one read, or, after the peer has closed, by
+/// the bytes that the kernel had received.
+final class Exchange: ResponseReceiver {
     typealias HeadResult = Result<HTTPResponse, TransportError>
     typealias PartResult = Result<ByteBuffer?, TransportError>
 
-    /// Called with interim responses, on the connection's event loop.
-    let onInterim: (@Sendable (HTTPResponse) -> Void)?
+    private let onInterim: (@Sendable (HTTPResponse) -> Void)?
     private let state = Guarded(ExchangeState())
 
     init(onInterim: (@Sendable (HTTPResponse) -> Void)? = nil) {
@@ -21,15 +22,6 @@ final class Exchange: Sendable {
 
     /// The local address of the connection; nil before it exists.
     var localAddress: String? { state.withLock { $0.localAddress } }
-
-    var isCancelled: Bool { state.withLock { $0.isCancelled } }
-
-    /// Sets the closure that cancels the request; calls it at once if the exchange is cancelled.
-    func didStart(cancelRequest: @escaping @Sendable () -> Void) {
-        let isCancelled = state.withLock { $0.didStart(cancelRequest: cancelRequest) }
-        guard isCancelled else { return }
-        cancelRequest()
-    }
 
     func head() async throws(TransportError) -> HTTPResponse {
         let result: HeadResult = await withTaskCancellationHandler {
@@ -75,44 +67,46 @@ final class Exchange: Sendable {
 
     // MARK: Calls of the connection, on its event loop
 
-    func didConnect(from localAddress: String?) {
-        state.withLock { $0.localAddress = localAddress }
+    func willSend(
+        from localAddress: String?,
+        cancel: @escaping @Sendable () -> Void
+    ) -> Bool {
+        // A cancel before the start wins (invariant 11).
+        state.withLock { $0.willSend(from: localAddress, cancelRequest: cancel) }
     }
 
-    /// Handles the final head.
+    func didReceiveInterim(_ head: HTTPResponse) {
+        onInterim?(head)
+    }
+
+    func didReceiveWhole(_ head: HTTPResponse, _ body: ByteBuffer) {
+        state.withLock { $0.didReceiveWhole(head, body) }.perform()
+    }
+
     func didReceive(_ head: HTTPResponse) {
         state.withLock { $0.didReceiveHead(head) }
     }
 
-    /// Handles the end of one read, all of which was handed over.
     func didCompleteRead() {
         state.withLock { $0.didCompleteRead() }.perform()
     }
 
-    /// Handles the end of the body.
     func didReceiveEnd() {
         state.withLock { $0.didEnd(nil) }.perform()
     }
 
-    /// Buffers bytes of the body, requested or not.
     func didReceive(_ part: ByteBuffer) {
-        guard part.readableBytes > 0 else { return }
         state.withLock { $0.didReceivePart(part) }
     }
 
-    /// Whether the connection should pause reading.
     var isFull: Bool { state.withLock { $0.isFull } }
 
-    /// Sets a closure that is called once there is space, from any thread.
-    ///
-    /// - Returns: false if there is space by now: the closure is not called then.
     func hold(_ resumeReading: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { $0.hold(resumeReading) }
     }
 
-    /// Handles the failure of the connection, or of the attempt to make one.
-    func didFail(_ error: any Error) {
-        state.withLock { $0.didFail(error) }.perform()
+    func didFail(_ error: ExchangeError) {
+        state.withLock { $0.didEnd(TransportError(error)) }.perform()
     }
 }
 #endif

@@ -41,7 +41,7 @@ struct ExchangeState {
     /// Resumes reading of the connection; set while it is paused.
     private var resumeReading: (@Sendable () -> Void)?
     /// The local address of the connection.
-    var localAddress: String?
+    private(set) var localAddress: String?
     /// Set once: success is the end of a complete body.
     private var end: Result<Void, TransportError>?
     var isCancelled: Bool {
@@ -49,11 +49,15 @@ struct ExchangeState {
         return error.kind == .cancelled
     }
 
-    /// Returns true if the exchange was cancelled before the request started.
-    mutating func didStart(cancelRequest: @escaping @Sendable () -> Void) -> Bool {
-        guard end == nil else { return isCancelled }
+    /// Returns false if the exchange was cancelled before the request is sent.
+    mutating func willSend(
+        from localAddress: String?,
+        cancelRequest: @escaping @Sendable () -> Void
+    ) -> Bool {
+        guard end == nil else { return false }
+        self.localAddress = localAddress
         self.cancelRequest = cancelRequest
-        return false
+        return true
     }
 
     mutating func waitForHead(
@@ -127,8 +131,11 @@ struct ExchangeState {
         return Action(part: (waiter, .success(part)), resumeReading: takeResumption())
     }
 
-    mutating func didFail(_ error: any Error) -> Action {
-        didEnd(TransportError(error, afterHead: head != nil))
+    /// The head, the body and its end have come at once.
+    mutating func didReceiveWhole(_ head: HTTPResponse, _ body: ByteBuffer) -> Action {
+        didReceiveHead(head)
+        if body.readableBytes > 0 { didReceivePart(body) }
+        return didEnd(nil)
     }
 
     /// The end of the exchange; bytes received before stay readable.

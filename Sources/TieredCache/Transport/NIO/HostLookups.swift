@@ -1,7 +1,7 @@
 #if HTTPClient
 import DequeModule
+import HTTPTransport
 import NIOCore
-import NIOPosix
 
 #if canImport(Glibc)
 import Glibc
@@ -15,14 +15,9 @@ import Darwin
 /// one thread for each event loop. `getaddrinfo` cannot be ended: a lookup goes on to its end when
 /// its callers have given up, and later callers for the same host share it.
 final class HostLookups: Sendable {
-    struct Host: Hashable, Sendable {
-        let name: String
-        let port: Int
-    }
-
     typealias Addresses = Result<[SocketAddress], HostLookupError>
     /// Finds the addresses of a host; may block.
-    typealias LookUp = @Sendable (Host) -> Addresses
+    typealias LookUp = @Sendable (HostName) -> Addresses
 
     /// The most lookups at once; further hosts wait for one of them to end.
     static let maximum = 32
@@ -31,9 +26,9 @@ final class HostLookups: Sendable {
 
     private struct State {
         /// The callers that wait for each host that is being looked up or is to be.
-        var callers: [Host: [EventLoopPromise<[SocketAddress]>]] = [:]
+        var callers: [HostName: [EventLoopPromise<[SocketAddress]>]] = [:]
         /// The hosts that no thread has taken yet.
-        var waiting = Deque<Host>()
+        var waiting = Deque<HostName>()
         var threads = 0
     }
 
@@ -45,7 +40,10 @@ final class HostLookups: Sendable {
     }
 
     /// The addresses of a host, in the order in which they are to be tried.
-    func addresses(of host: Host, on eventLoop: any EventLoop) -> EventLoopFuture<[SocketAddress]> {
+    func addresses(
+        of host: HostName,
+        on eventLoop: any EventLoop
+    ) -> EventLoopFuture<[SocketAddress]> {
         let promise = eventLoop.makePromise(of: [SocketAddress].self)
         let needsThread = state.withLock { state in
             state.callers[host, default: []].append(promise)
@@ -68,7 +66,7 @@ final class HostLookups: Sendable {
     }
 
     /// The next host for a thread, which ends where there is none.
-    private func nextHost() -> Host? {
+    private func nextHost() -> HostName? {
         state.withLock { state in
             let host = state.waiting.popFirst()
             if host == nil { state.threads -= 1 }
@@ -80,7 +78,7 @@ final class HostLookups: Sendable {
         state.withLock { $0.threads -= 1 }
     }
 
-    private func end(_ host: Host, with addresses: Addresses) {
+    private func end(_ host: HostName, with addresses: Addresses) {
         let callers = state.withLock { state in
             state.waiting.removeAll { $0 == host }
             return state.callers.removeValue(forKey: host) ?? []
@@ -90,7 +88,7 @@ final class HostLookups: Sendable {
 
     // MARK: The system
 
-    private static func resolve(_ host: Host) -> Addresses {
+    private static func resolve(_ host: HostName) -> Addresses {
         var hints = addrinfo()
         #if canImport(Glibc)
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -123,27 +121,6 @@ extension addrinfo {
         default: nil
         }
     }
-}
-
-/// One lookup as SwiftNIO wants it, IPv6 and IPv4 apart.
-struct HostResolver: Resolver, Sendable {
-    let addresses: EventLoopFuture<[SocketAddress]>
-
-    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
-        addresses(.inet)
-    }
-
-    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
-        addresses(.inet6)
-    }
-
-    private func addresses(
-        _ family: NIOBSDSocket.ProtocolFamily
-    ) -> EventLoopFuture<[SocketAddress]> {
-        addresses.map { addresses in addresses.filter { $0.protocol == family } }
-    }
-
-    func cancelQueries() {}
 }
 
 /// No addresses were found for a host.

@@ -1,18 +1,32 @@
 #if HTTPClient
+import CLinuxCalls
+import HTTPTransport
 import HTTPTypes
+import NIOCore
+import NIOPosix
 public import SystemPackage
 
 /// The transport on SwiftNIO: HTTP/1.1, one hop, bytes only as fast as they are read.
 ///
 /// Connections are kept alive for 60 s and shared by all requests of this transport. A request that
 /// must not be sent twice, or has content, gets a connection of its own, which is closed after it:
-/// an origin that does not read the content of a GET takes it for the next request. A request from
-/// an event loop of SwiftNIO's shared group prefers a connection on that loop, so that it changes no
-/// thread.
+/// an origin that does not read the content of a GET takes it for the next request. A GET or HEAD
+/// whose kept connection ends before a byte of the response is sent once more, on a new one. A
+/// request from an event loop of SwiftNIO's shared group stays on that loop; from elsewhere, all
+/// requests to one origin share a loop.
 ///
 /// The number of connections is not limited here: the engine's queues limit running requests.
 public final class NIOTransport: Transport, CancellableTransport {
-    private let pool: ConnectionPool
+    private enum State {
+        /// No event loop is used before the first request.
+        case unused
+        case used(HTTPConnections)
+        case shutDown(HTTPConnections?)
+    }
+
+    private let additionalTrustRoots: [FilePath]
+    private let lookups: HostLookups
+    private let state = Guarded(State.unused)
 
     /// Creates a transport; no connection is made before the first request.
     ///
@@ -24,11 +38,12 @@ public final class NIOTransport: Transport, CancellableTransport {
     }
 
     init(additionalTrustRoots: [FilePath] = [], lookups: HostLookups) {
-        pool = ConnectionPool(additionalTrustRoots: additionalTrustRoots, lookups: lookups)
+        self.additionalTrustRoots = additionalTrustRoots
+        self.lookups = lookups
     }
 
     deinit {
-        pool.close()
+        close()
     }
 
     /// Sends `request` and returns when the final response's head has arrived.
@@ -45,24 +60,78 @@ public final class NIOTransport: Transport, CancellableTransport {
             throw TransportError(.cancelled, "the task was cancelled")
         }
         let outgoing = try OutgoingRequest(request)
+        let connections = try connections()
         let exchange = Exchange(onInterim: request.onInterim)
         request.onStart?({ exchange.cancel() })
-        try pool.start(outgoing, for: exchange)
-        do throws(TransportError) {
-            let head = try await exchange.head()
-            return TransportResponse(
-                head: head,
-                body: ExchangeBody(exchange),
-                localAddress: exchange.localAddress
-            )
-        } catch  where pool.isClosed && error.kind == .cancelled && !Task.isCancelled {
-            throw TransportError(.shutDown, "the transport was shut down")
+        connections.start(outgoing, for: exchange)
+        let head = try await exchange.head()
+        return TransportResponse(
+            head: head,
+            body: ExchangeBody(exchange),
+            localAddress: exchange.localAddress
+        )
+    }
+
+    private func connections() throws(TransportError) -> HTTPConnections {
+        try state.withLock { state throws(TransportError) in
+            switch state {
+            case .used(let connections): return connections
+            case .shutDown: throw TransportError(ExchangeError.shutDown)
+            case .unused:
+                let connections = HTTPConnections(
+                    on: EventLoops.shared,
+                    services: .ofProcess(lookups),
+                    additionalTrustRoots: additionalTrustRoots.map(\.string)
+                )
+                state = .used(connections)
+                return connections
+            }
         }
     }
 
-    /// Closes idle connections, cancels running exchanges and refuses new ones.
+    /// Closes idle connections, fails running exchanges and refuses new ones.
     public func shutdown() async {
-        await pool.shutDown()
+        for closed in close() {
+            // It cannot fail.
+            await withCheckedContinuation { continuation in
+                closed.whenComplete { _ in continuation.resume() }
+            }
+        }
+    }
+
+    @discardableResult
+    private func close() -> [EventLoopFuture<Void>] {
+        let connections = state.withLock { state in
+            switch state {
+            case .unused: state = .shutDown(nil)
+            case .used(let connections): state = .shutDown(connections)
+            case .shutDown: break
+            }
+            guard case .shutDown(let connections) = state else { return nil as HTTPConnections? }
+            return connections
+        }
+        return connections?.close() ?? []
+    }
+}
+
+/// The event loops that connections may use: those of SwiftNIO's shared group.
+///
+/// A host may have other groups, and shut them down.
+private enum EventLoops {
+    /// The first use starts the threads of all.
+    static let shared = SignalMask.blocking {
+        Array(MultiThreadedEventLoopGroup.singleton.makeIterator())
+    }
+}
+
+extension ProcessServices {
+    fileprivate static func ofProcess(_ lookups: HostLookups) -> ProcessServices {
+        ProcessServices(
+            addresses: { lookups.addresses(of: $0, on: $1) },
+            startThread: { IOExecutor.startThread(named: "tc-trust", body: $0) },
+            // Higher descriptors are reserved for the runtime, which aborts the process without any.
+            mayKeep: { tc_may_keep_socket($0) }
+        )
     }
 }
 #endif

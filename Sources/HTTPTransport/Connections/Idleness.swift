@@ -1,4 +1,3 @@
-#if HTTPClient
 import NIOCore
 
 /// Ends a connection that nothing has used for a minute.
@@ -42,4 +41,3 @@ struct Idleness {
         timer = nil
     }
 }
-#endif

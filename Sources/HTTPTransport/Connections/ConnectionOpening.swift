@@ -1,16 +1,19 @@
-#if HTTPClient
 import NIOCore
 
 /// The wait for the handshake of a new connection; its first end counts.
 final class ConnectionOpening {
-    private let connection: Connection
-    private let promise: EventLoopPromise<Connection>
+    private let connection: NIOLoopBound<ConnectionHandler>
+    private let promise: EventLoopPromise<NIOLoopBound<ConnectionHandler>>
     private let timer: Scheduled<Void>
 
-    init(_ connection: Connection, in context: ChannelHandlerContext, until deadline: NIODeadline) {
+    init(
+        _ connection: NIOLoopBound<ConnectionHandler>,
+        in context: ChannelHandlerContext,
+        until deadline: NIODeadline
+    ) {
         self.connection = connection
         let channel = context.channel
-        let promise = context.eventLoop.makePromise(of: Connection.self)
+        let promise = context.eventLoop.makePromise(of: NIOLoopBound<ConnectionHandler>.self)
         self.promise = promise
         timer = context.eventLoop.scheduleTask(deadline: deadline) {
             promise.fail(ConnectionTimeout())
@@ -18,7 +21,7 @@ final class ConnectionOpening {
         }
     }
 
-    var future: EventLoopFuture<Connection> { promise.futureResult }
+    var future: EventLoopFuture<NIOLoopBound<ConnectionHandler>> { promise.futureResult }
 
     func succeed() {
         timer.cancel()
@@ -35,4 +38,3 @@ final class ConnectionOpening {
 struct ConnectionTimeout: Error, CustomStringConvertible {
     var description: String { "no connection within the connect timeout" }
 }
-#endif

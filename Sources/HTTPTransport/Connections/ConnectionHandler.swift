@@ -1,12 +1,10 @@
-#if HTTPClient
-import HTTPTransport
 import HTTPTypes
 import NIOCore
 import NIOTLS
 
 /// Carries the exchanges of one connection, one after the other, on its event loop.
 ///
-/// Reads are passed on while the exchange has space. Only after the peer has closed does the
+/// Reads are passed on while the receiver has space. Only after the peer has closed does the
 /// channel read without a request, and then no more than the kernel's buffer holds. However a
 /// connection ends, by a close (FIN) or a reset (RST), the bytes that the kernel had received are
 /// read first.
@@ -14,23 +12,32 @@ final class ConnectionHandler: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
+    /// Which exchange of the connection; the first is 1.
+    typealias ExchangeNumber = Int
 
+    /// A request with an awaited or incomplete response.
+    private struct Exchange {
+        let number: ExchangeNumber
+        let request: OutgoingRequest
+        let receiver: any ResponseReceiver
+    }
+
+    let peer: ConnectionPeer
     private let pool: ConnectionPool
-    private let peer: ConnectionPeer
     private var context: ChannelHandlerContext?
-    /// Set while the handler is in a pipeline.
-    private(set) var connection: Connection?
     private var opening: ConnectionOpening?
     private var state = ConnectionState()
     private var parser = ResponseParser()
-    /// Whether the content of the request under way goes out in chunks.
-    private var isChunked = false
-    /// The exchange with an awaited or incomplete response; nil between two.
+    private var gathering = ResponseGathering()
+    /// Ends the wait for the rest of a short response.
+    private var gatheringTimer: Scheduled<Void>?
+    /// Nil between two.
     private var exchange: Exchange?
+    private var count: ExchangeNumber = 0
     /// The local address of the connection; nil until the first request, as asking is a call of the
     /// system.
     private var localAddress: String??
-    /// Whether a read waits until the exchange has space.
+    /// Whether a read waits until the receiver has space.
     private var isReadPaused = false
     private var idleness = Idleness()
 
@@ -41,16 +48,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        connection = Connection(
-            peer: peer,
-            handler: NIOLoopBound(self, eventLoop: context.eventLoop)
-        )
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
-        if let connection { pool.didClose(connection) }
+        pool.didClose(self)
         self.context = nil
-        connection = nil
     }
 
     /// Waits until the connection can carry requests.
@@ -58,9 +60,13 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// - Parameters:
     ///   - isSecure: whether that is only after the handshake of TLS.
     ///   - deadline: when to give up.
-    /// - Returns: the connection.
-    func open(isSecure: Bool, until deadline: NIODeadline) -> EventLoopFuture<Connection>? {
-        guard let context, let connection else { return nil }
+    /// - Returns: the connection; nil if it is closed.
+    func open(
+        isSecure: Bool,
+        until deadline: NIODeadline
+    ) -> EventLoopFuture<NIOLoopBound<ConnectionHandler>>? {
+        guard let context else { return nil }
+        let connection = NIOLoopBound(self, eventLoop: context.eventLoop)
         guard isSecure else { return context.eventLoop.makeSucceededFuture(connection) }
         let opening = ConnectionOpening(connection, in: context, until: deadline)
         if let failure = state.failure { opening.fail(failure) }
@@ -71,32 +77,32 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: Exchanges
 
     /// Sends a request, unless the connection was closed meanwhile: then another one carries it.
-    func begin(_ request: OutgoingRequest, for exchange: Exchange) {
+    func begin(_ request: OutgoingRequest, for receiver: any ResponseReceiver) {
         guard let context, context.channel.isActive, state.begin(isAlone: request.isAlone) else {
-            return pool.startAgain(request, for: exchange)
+            return pool.start(request, for: receiver)
         }
-        self.exchange = exchange
+        count += 1
+        let number = count
+        exchange = Exchange(number: number, request: request, receiver: receiver)
         parser.begin(request.head.method)
-        isChunked = request.head.isChunked
         let address = localAddress ?? context.localAddress?.ipAddress
         localAddress = address
-        exchange.didConnect(from: address)
-        let (identity, eventLoop) = (ObjectIdentifier(exchange), context.eventLoop)
+        let eventLoop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: eventLoop)
-        exchange.didStart(cancelRequest: {
-            eventLoop.execute { handler.value.cancel(identity) }
-        })
-        // A cancel before the start wins (invariant 11); the connection is closed by it.
-        guard !exchange.isCancelled else { return }
+        let isWanted = receiver.willSend(from: address) {
+            eventLoop.execute { handler.value.cancel(number) }
+        }
+        guard isWanted else { return cancel(number) }
         context.write(wrapOutboundOut(request.head.bytes), promise: nil)
         switch request.content {
         case .none:
-            endRequest(of: identity)
+            endRequest(of: number)
         case .bytes(let bytes):
-            write(bytes, isLast: true, of: identity, promise: nil)
-        case .streamed(let upload):
+            write(bytes, isLast: true, of: number, promise: nil)
+        case .streamed(let length, let next):
             context.flush()
-            UploadWriter(handler: handler, exchange: identity).run(upload, on: eventLoop)
+            UploadWriter(handler: handler, exchange: number, length: length, next: next)
+                .run(on: eventLoop)
         }
     }
 
@@ -107,46 +113,50 @@ final class ConnectionHandler: ChannelDuplexHandler {
     func write(
         _ bytes: ByteBuffer,
         isLast: Bool,
-        of exchange: ObjectIdentifier,
+        of number: ExchangeNumber,
         promise: EventLoopPromise<Void>?
     ) {
-        guard let context, isCurrent(exchange) else {
+        guard let context, let exchange = current(number) else {
             promise?.fail(ChannelError.ioOnClosedChannel)
             return
         }
-        let sent = isChunked ? RequestHead.chunk(bytes) : bytes
+        let sent = exchange.request.head.isChunked ? RequestHead.chunk(bytes) : bytes
         context.write(wrapOutboundOut(sent), promise: promise)
-        if isLast { endRequest(of: exchange) } else { context.flush() }
+        if isLast { endRequest(of: number) } else { context.flush() }
     }
 
     /// Ends the request; a chunked one, or one whose content has gone out.
-    func endRequest(of exchange: ObjectIdentifier) {
-        guard let context, isCurrent(exchange) else { return }
+    func endRequest(of number: ExchangeNumber) {
+        guard let context, let exchange = current(number) else { return }
         state.didSendRequest()
-        if isChunked { context.write(wrapOutboundOut(RequestHead.lastChunk), promise: nil) }
+        if exchange.request.head.isChunked {
+            context.write(wrapOutboundOut(RequestHead.lastChunk), promise: nil)
+        }
         context.flush()
     }
 
     /// Ends an exchange whose content could not be had.
-    func failRequest(of exchange: ObjectIdentifier, with error: any Error) {
-        guard let context, isCurrent(exchange) else { return }
+    func failRequest(of number: ExchangeNumber, with error: any Error) {
+        guard let context, current(number) != nil else { return }
         _ = state.didFail(error)
         context.close(promise: nil)
     }
 
-    private func isCurrent(_ exchange: ObjectIdentifier) -> Bool {
-        self.exchange.map(ObjectIdentifier.init) == exchange
+    private func current(_ number: ExchangeNumber) -> Exchange? {
+        exchange.flatMap { $0.number == number ? $0 : nil }
     }
 
-    private func cancel(_ exchange: ObjectIdentifier) {
-        guard isCurrent(exchange) else { return }
+    private func cancel(_ number: ExchangeNumber) {
+        guard current(number) != nil else { return }
+        // Nobody is told any more, and nothing is sent again.
+        exchange = nil
         context?.close(promise: nil)
     }
 
     /// Closes the connection, whatever it does.
     func close() {
-        exchange?.cancel()
-        opening?.fail(ConnectionClosed())
+        _ = state.didFail(ExchangeError.shutDown)
+        opening?.fail(ExchangeError.shutDown)
         context?.close(promise: nil)
     }
 
@@ -155,6 +165,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         // Behind a failure nothing can be believed.
         guard state.failure == nil else { return }
+        state.didReceiveBytes()
         parser.add(unwrapInboundIn(data))
         do throws(ResponseSyntaxError) {
             while let event = try parser.next() { didRead(event) }
@@ -165,35 +176,69 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func didRead(_ event: ResponseParser.Event) {
         switch event {
-        case .head(let head) where head.isInterim: exchange?.onInterim?(head.response)
+        case .head(let head) where head.isInterim:
+            exchange?.receiver.didReceiveInterim(head.response)
         case .head(let head):
             state.didReceive(head)
-            exchange?.didReceive(head.response)
-        case .body(let part): exchange?.didReceive(part)
+            gathering.begin(head)
+        case .body(let part):
+            guard !gathering.add(part) else { return }
+            handOver(gathering.take())
+            exchange?.receiver.didReceive(part)
         case .end: state.didReceiveEnd()
         }
     }
 
+    /// Hands over what has come of a response, before it ends.
+    private func handOver(_ gathered: ResponseGathering.Gathered?) {
+        guard let gathered, let receiver = exchange?.receiver else { return }
+        gatheringTimer?.cancel()
+        receiver.didReceive(gathered.head)
+        if gathered.body.readableBytes > 0 { receiver.didReceive(gathered.body) }
+    }
+
     func channelReadComplete(context: ChannelHandlerContext) {
         settle(context)
-        exchange?.didCompleteRead()
+        switch gathering.didCompleteRead() {
+        case .none:
+            handOver(gathering.take())
+            exchange?.receiver.didCompleteRead()
+        case .begins:
+            let (number, handler) = (count, NIOLoopBound(self, eventLoop: context.eventLoop))
+            gatheringTimer = context.eventLoop.scheduleTask(in: ResponseGathering.patience) {
+                handler.value.giveUpGathering(number)
+            }
+        case .goesOn: break
+        }
         context.fireChannelReadComplete()
+    }
+
+    private func giveUpGathering(_ number: ExchangeNumber) {
+        guard let receiver = current(number)?.receiver else { return }
+        handOver(gathering.take())
+        receiver.didCompleteRead()
     }
 
     /// Ends an exchange whose response has ended.
     private func settle(_ context: ChannelHandlerContext) {
         guard let end = state.didCompleteRead() else { return }
-        let ended = exchange.take()
+        let receiver = exchange.take()?.receiver
+        let whole = gathering.take()
+        gatheringTimer?.cancel()
         switch end {
         case .keep: rest(context)
         case .close: context.close(promise: nil)
         }
         // After the pool has the connection back, so that the next request finds it.
-        ended?.didReceiveEnd()
+        if let whole {
+            receiver?.didReceiveWhole(whole.head, whole.body)
+        } else {
+            receiver?.didReceiveEnd()
+        }
     }
 
     private func rest(_ context: ChannelHandlerContext) {
-        guard let connection, pool.giveBack(connection) else {
+        guard pool.giveBack(self) else {
             context.close(promise: nil)
             return
         }
@@ -204,20 +249,19 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func lookWhetherIdle() {
-        guard let context, let connection else { return }
+        guard let context else { return }
         let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
         let isOver = idleness.look(isIdle: state.isIdle, on: context.eventLoop) {
             handler.value.lookWhetherIdle()
         }
-        // One that was taken meanwhile is about to have a request.
-        if isOver, pool.takeBack(connection) { context.close(promise: nil) }
+        if isOver { context.close(promise: nil) }
     }
 
     func read(context: ChannelHandlerContext) {
-        guard let exchange, exchange.isFull else { return context.read() }
+        guard let receiver = exchange?.receiver, receiver.isFull else { return context.read() }
         let eventLoop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: eventLoop)
-        isReadPaused = exchange.hold {
+        isReadPaused = receiver.hold {
             eventLoop.execute { handler.value.goOn() }
         }
         guard !isReadPaused else { return }
@@ -252,11 +296,15 @@ final class ConnectionHandler: ChannelDuplexHandler {
         idleness.end()
         if parser.close() == .end { state.didReceiveEnd() }
         settle(context)
-        let failure = state.didClose()
+        let close = state.didClose()
+        handOver(gathering.take())
         let ended = exchange.take()
-        if let connection { _ = pool.takeBack(connection) }
-        if let failure { ended?.didFail(failure) }
+        switch close {
+        case .none: break
+        case .startAgain:
+            if let ended { pool.start(ended.request, for: ended.receiver, isAgain: true) }
+        case .fail(let error): ended?.receiver.didFail(error)
+        }
         context.fireChannelInactive()
     }
 }
-#endif

@@ -1,4 +1,3 @@
-#if HTTPClient
 import NIOCore
 
 /// Sends streamed content: asks for the next bytes once the connection has taken the last ones.
@@ -6,17 +5,19 @@ import NIOCore
 /// Ends with the exchange: the next write fails then.
 struct UploadWriter: Sendable {
     let handler: NIOLoopBound<ConnectionHandler>
-    let exchange: ObjectIdentifier
+    let exchange: ConnectionHandler.ExchangeNumber
+    /// The number of bytes; nil if unknown.
+    let length: Int64?
+    let next: @Sendable () async throws -> ByteBuffer?
 
-    func run(_ upload: UploadBody, on eventLoop: any EventLoop) {
-        eventLoop.makeFutureWithTask { try await send(upload, on: eventLoop) }
+    func run(on eventLoop: any EventLoop) {
+        eventLoop.makeFutureWithTask { try await send(on: eventLoop) }
             .whenFailure { handler.value.failRequest(of: exchange, with: $0) }
     }
 
-    private func send(_ upload: UploadBody, on eventLoop: any EventLoop) async throws {
-        var missing = upload.length
-        while let chunk = try await upload.next() {
-            let bytes = chunk.withUnsafeBytes { ByteBuffer(bytes: $0) }
+    private func send(on eventLoop: any EventLoop) async throws {
+        var missing = length
+        while let bytes = try await next() {
             missing = missing.map { $0 - Int64(bytes.readableBytes) }
             guard missing ?? 0 >= 0 else { throw UploadLengthError() }
             guard bytes.readableBytes > 0 else { continue }
@@ -49,4 +50,3 @@ struct UploadWriter: Sendable {
 struct UploadLengthError: Error, CustomStringConvertible {
     var description: String { "the request's content has another length than announced" }
 }
-#endif

@@ -1,15 +1,16 @@
-#if HTTPClient
-import HTTPTransport
-import HTTPTypes
-import NIOCore
+package import HTTPTypes
+package import NIOCore
 
 /// A request as it goes out, and where to.
-struct OutgoingRequest: Sendable {
+package struct OutgoingRequest: Sendable {
     /// What is sent after the head.
-    enum Content: Sendable {
+    package enum Content: Sendable {
         case none
         case bytes(ByteBuffer)
-        case streamed(UploadBody)
+        /// Bytes that are read while they are sent, until nil; an error ends the request.
+        ///
+        /// The length is nil if unknown: they are sent in chunks then.
+        case streamed(length: Int64?, next: @Sendable () async throws -> ByteBuffer?)
     }
 
     /// Where it goes.
@@ -23,38 +24,38 @@ struct OutgoingRequest: Sendable {
     let isAlone: Bool
     let connectTimeout: Duration
 
-    /// Translates a request.
+    /// Encodes a request.
     ///
-    /// - Throws: ``TransportError/Kind/invalidRequest``.
-    init(_ request: TransportRequest) throws(TransportError) {
-        content = Content(of: request)
-        peer = try ConnectionPeer(request.head, socket: request.socket)
-        isAlone = !request.head.method.isRepeatable || content.isSome
-        connectTimeout = request.connectTimeout
+    /// - Parameters:
+    ///   - request: its head.
+    ///   - peer: where it goes.
+    ///   - content: what follows the head.
+    ///   - connectTimeout: the maximum wait for a connection.
+    /// - Throws: ``ExchangeError/Kind/invalidRequest``.
+    package init(
+        _ request: HTTPRequest,
+        to peer: ConnectionPeer,
+        content: Content,
+        connectTimeout: Duration
+    ) throws(ExchangeError) {
+        self.peer = peer
+        self.content = content
+        self.connectTimeout = connectTimeout
+        isAlone = !request.method.isRepeatable || content.isSome
         do throws(RequestSyntaxError) {
             head = try RequestHead(
-                request.head,
+                request,
                 authority: peer.authority,
                 content: content.length,
                 closes: isAlone
             )
         } catch {
-            throw TransportError(.invalidRequest, error.description)
+            throw ExchangeError(.invalidRequest, error.description)
         }
     }
 }
 
 extension OutgoingRequest.Content {
-    fileprivate init(of request: TransportRequest) {
-        if let upload = request.upload {
-            self = .streamed(upload)
-        } else if let body = request.body, !body.isEmpty {
-            self = .bytes(ByteBuffer(bytes: body))
-        } else {
-            self = .none
-        }
-    }
-
     fileprivate var isSome: Bool {
         if case .none = self { false } else { true }
     }
@@ -63,7 +64,7 @@ extension OutgoingRequest.Content {
         switch self {
         case .none: .none
         case .bytes(let bytes): .length(Int64(bytes.readableBytes))
-        case .streamed(let upload): upload.length.map { .length($0) } ?? .unknown
+        case .streamed(let length, _): length.map { .length($0) } ?? .unknown
         }
     }
 }
@@ -72,4 +73,3 @@ extension HTTPRequest.Method {
     /// Whether a request can be repeated if a connection turns out to be dead.
     fileprivate var isRepeatable: Bool { self == .get || self == .head }
 }
-#endif

@@ -1,5 +1,3 @@
-#if HTTPClient
-import HTTPTransport
 import NIOSSL
 
 /// What a connection does: one exchange after the other.
@@ -22,11 +20,25 @@ struct ConnectionState {
         var isRequestSent = false
         /// Whether another request may follow on the connection.
         var mayFollow: Bool
+        /// Whether the connection has carried a response before.
+        let isKept: Bool
+        var hasBytes = false
+        var hasHead = false
     }
 
     enum EndAction: Equatable { case keep, close }
 
+    /// What becomes of an exchange whose connection has closed.
+    enum Close: Equatable {
+        /// There is none, or it has ended.
+        case none
+        /// The peer has just closed a connection that was idle: the request is sent once more.
+        case startAgain
+        case fail(ExchangeError)
+    }
+
     private var phase = Phase.idle
+    private var isKept = false
     /// What went wrong below; nothing that comes after it can be believed.
     private(set) var failure: (any Error)?
 
@@ -40,7 +52,7 @@ struct ConnectionState {
     /// - Returns: whether it has begun: nothing may be sent otherwise.
     mutating func begin(isAlone: Bool) -> Bool {
         guard isIdle, failure == nil else { return false }
-        phase = .exchanging(Course(mayFollow: !isAlone))
+        phase = .exchanging(Course(mayFollow: !isAlone, isKept: isKept))
         return true
     }
 
@@ -51,9 +63,17 @@ struct ConnectionState {
         phase = .exchanging(course)
     }
 
+    /// Some bytes have come.
+    mutating func didReceiveBytes() {
+        guard case .exchanging(var course) = phase, !course.hasBytes else { return }
+        course.hasBytes = true
+        phase = .exchanging(course)
+    }
+
     /// The final head has come.
     mutating func didReceive(_ head: ResponseHead) {
         guard case .exchanging(var course) = phase else { return }
+        course.hasHead = true
         course.mayFollow = course.mayFollow && head.mayPersist
         phase = .exchanging(course)
     }
@@ -77,6 +97,7 @@ struct ConnectionState {
             return .close
         }
         phase = .idle
+        isKept = true
         return .keep
     }
 
@@ -89,12 +110,11 @@ struct ConnectionState {
     }
 
     /// The connection is closed.
-    ///
-    /// - Returns: why its exchange has failed; nil if there is none, or it has ended.
-    mutating func didClose() -> (any Error)? {
+    mutating func didClose() -> Close {
         defer { phase = .closed }
-        guard case .exchanging = phase else { return nil }
-        return failure ?? ConnectionClosed()
+        guard case .exchanging(let course) = phase else { return .none }
+        guard course.hasBytes || !course.isKept else { return .startAgain }
+        return .fail(ExchangeError(failure ?? ConnectionClosed(), afterHead: course.hasHead))
     }
 }
 
@@ -102,4 +122,3 @@ struct ConnectionState {
 struct ConnectionClosed: Error, CustomStringConvertible {
     var description: String { "the connection was closed before the response was complete" }
 }
-#endif

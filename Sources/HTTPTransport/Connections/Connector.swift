@@ -1,10 +1,7 @@
-#if HTTPClient
-import CLinuxCalls
 import HTTPCaching
 import NIOCore
 import NIOPosix
 import NIOSSL
-import SystemPackage
 
 #if canImport(Glibc)
 import Glibc
@@ -17,34 +14,28 @@ import Darwin
 /// A failed attempt is reported at once.
 /// A host with several addresses is tried at all of them, IPv6 first (RFC 8305).
 struct Connector: Sendable {
-    private let security: ConnectionSecurity
-    private let lookups: HostLookups
+    let services: ProcessServices
+    let security: ConnectionSecurity
 
-    init(additionalTrustRoots: [FilePath], lookups: HostLookups) {
-        security = ConnectionSecurity(additionalTrustRoots: additionalTrustRoots)
-        self.lookups = lookups
-    }
-
-    /// Opens a connection that is ready for a request.
+    /// Opens a connection that is ready for a request; called on its event loop.
     ///
     /// - Parameters:
-    ///   - peer: the name under which it is kept.
-    ///   - address: the address.
-    ///   - isSecure: whether to use TLS.
+    ///   - peer: where it leads.
     ///   - timeout: the time for all of it.
     ///   - eventLoop: carries the connection.
     ///   - pool: registers it.
     /// - Returns: the connection, or why there is none.
+    /// - Throws: ``ExchangeError/Kind/invalidRequest`` if the peer has no address.
     func connect(
         _ peer: ConnectionPeer,
-        at address: ConnectionPeer.Address,
-        isSecure: Bool,
         within timeout: Duration,
         on eventLoop: any EventLoop,
         for pool: ConnectionPool
-    ) -> EventLoopFuture<Connection> {
+    ) throws(ExchangeError) -> EventLoopFuture<NIOLoopBound<ConnectionHandler>> {
+        let (address, isSecure) = try peer.resolve()
         let timeout = TimeAmount.nanoseconds(max(1, timeout.saturatedNanoseconds))
         let deadline = NIODeadline.now() + timeout
+        let pool = NIOLoopBound(pool, eventLoop: eventLoop)
         let channel =
             isSecure
             ? security.context(on: eventLoop).flatMap { context in
@@ -72,7 +63,7 @@ struct Connector: Sendable {
         at address: ConnectionPeer.Address,
         within timeout: TimeAmount,
         on eventLoop: any EventLoop,
-        for pool: ConnectionPool,
+        for pool: NIOLoopBound<ConnectionPool>,
         security: @escaping @Sendable () throws -> NIOSSLClientHandler?
     ) -> EventLoopFuture<any Channel> {
         let bootstrap = ClientBootstrap(group: eventLoop)
@@ -80,19 +71,18 @@ struct Connector: Sendable {
             .channelOption(.recvAllocator, value: Self.readBuffers)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try Self.prepare(channel, to: peer, for: pool, security: security)
+                    try prepare(channel, to: peer, for: pool.value, security: security)
                 }
             }
         switch address {
         case .socket(let path):
             return bootstrap.connect(unixDomainSocketPath: path)
-        case .host(let name, let port):
+        case .host(let host):
             // A literal address needs no lookup.
-            guard let literal = SocketAddress.literal(name, port: port) else {
-                let host = HostLookups.Host(name: name, port: port)
-                let addresses = lookups.addresses(of: host, on: eventLoop)
+            guard let literal = SocketAddress.literal(host) else {
+                let addresses = services.addresses(host, eventLoop)
                 return bootstrap.resolver(HostResolver(addresses: addresses))
-                    .connect(host: name, port: port)
+                    .connect(host: host.name, port: host.port)
             }
             return bootstrap.connect(to: literal)
         }
@@ -105,16 +95,15 @@ struct Connector: Sendable {
         maximum: 256 << 10
     )
 
-    private static func prepare(
+    private func prepare(
         _ channel: any Channel,
         to peer: ConnectionPeer,
         for pool: ConnectionPool,
         security: () throws -> NIOSSLClientHandler?
     ) throws {
         let pipeline = channel.pipeline.syncOperations
-        // Higher descriptors are reserved for the runtime, which aborts the process without any.
         let isKept = try pipeline.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
-            tc_may_keep_socket($0)
+            services.mayKeep($0)
         }
         guard isKept != false else {
             throw IOError(errnoCode: EMFILE, reason: "too many open files")
@@ -122,30 +111,46 @@ struct Connector: Sendable {
         let handler = ConnectionHandler(peer: peer, pool: pool)
         if let security = try security() { try pipeline.addHandler(security) }
         try pipeline.addHandler(handler)
-        guard let connection = handler.connection, pool.didMake(connection) else {
-            throw ConnectionClosed()
-        }
+        guard pool.didMake(handler) else { throw ConnectionClosed() }
     }
+}
+
+/// One lookup as SwiftNIO wants it, IPv6 and IPv4 apart.
+private struct HostResolver: Resolver, Sendable {
+    let addresses: EventLoopFuture<[SocketAddress]>
+
+    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        addresses(.inet)
+    }
+
+    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> {
+        addresses(.inet6)
+    }
+
+    private func addresses(
+        _ family: NIOBSDSocket.ProtocolFamily
+    ) -> EventLoopFuture<[SocketAddress]> {
+        addresses.map { addresses in addresses.filter { $0.protocol == family } }
+    }
+
+    func cancelQueries() {}
 }
 
 extension ConnectionPeer.Address {
     /// The name that a certificate has to show; nil where it has to show an address (RFC 6066 §3).
     fileprivate var hostName: String? {
-        guard case .host(let name, let port) = self,
-            SocketAddress.literal(name, port: port) == nil
-        else { return nil }
-        return name
+        guard case .host(let host) = self, SocketAddress.literal(host) == nil else { return nil }
+        return host.name
     }
 }
 
 extension SocketAddress {
     /// The address that a literal stands for; nil for a name.
-    fileprivate static func literal(_ text: String, port: Int) -> SocketAddress? {
+    fileprivate static func literal(_ host: HostName) -> SocketAddress? {
         do {
-            return try SocketAddress(ipAddress: text, port: port)
+            return try SocketAddress(ipAddress: host.name, port: host.port)
         } catch {
             return nil
         }
     }
 }
-#endif

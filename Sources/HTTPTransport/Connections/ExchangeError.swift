@@ -1,9 +1,6 @@
-#if HTTPClient
-import HTTPTransport
 import NIOCore
 import NIOPosix
 import NIOSSL
-import SystemPackage
 
 #if canImport(Glibc)
 import Glibc
@@ -11,25 +8,46 @@ import Glibc
 import Darwin
 #endif
 
-extension TransportError {
-    /// Maps an error of SwiftNIO, or of a connection, to a kind of failure.
+/// Why an exchange failed.
+package struct ExchangeError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What it failed at.
+    package enum Kind: Sendable {
+        case nameResolution, connect, tls, closedEarly, malformedResponse, cancelled, shutDown
+        case invalidRequest
+    }
+
+    package let kind: Kind
+    /// For people: that of the system if there is one, otherwise that of the library.
+    package let description: String
+    /// Whether the peer took too long, rather than refused.
+    package let isTimeout: Bool
+
+    init(_ kind: Kind, _ description: String) {
+        (self.kind, self.description, isTimeout) = (kind, description, false)
+    }
+
+    /// The transport was shut down.
+    package static let shutDown = ExchangeError(.shutDown, "the transport was shut down")
+
+    /// Maps an error of SwiftNIO, or of a connection.
     ///
     /// - Parameters:
     ///   - error: The error.
     ///   - afterHead: Whether the response's head had arrived; before it, a socket error may mean
     ///     that there is no connection.
     init(_ error: any Error, afterHead: Bool) {
-        self.init(
-            Self.kind(of: error, afterHead: afterHead),
-            Self.words(for: error),
-            isTimeout: Self.isTimeout(error)
-        )
+        if let error = error as? ExchangeError {
+            self = error
+            return
+        }
+        kind = Self.kind(of: error, afterHead: afterHead)
+        description = Self.words(for: error)
+        isTimeout = Self.isTimeout(error)
     }
 
-    /// The description of the system error if there is one, otherwise that of the library.
     private static func words(for error: any Error) -> String {
         switch error {
-        case let error as IOError: Errno(rawValue: error.errnoCode).description
+        case let error as IOError: String(cString: strerror(error.errnoCode))
         default: "\(error)"
         }
     }
@@ -51,8 +69,6 @@ extension TransportError {
 
     private static func kind(of error: any Error, afterHead: Bool) -> Kind {
         switch error {
-        case let error as TransportError:
-            error.kind
         case is ConnectionClosed:
             .closedEarly
         case is ConnectionTimeout:
@@ -96,4 +112,3 @@ extension TransportError {
         }
     }
 }
-#endif
