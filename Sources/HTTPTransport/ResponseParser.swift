@@ -108,6 +108,8 @@ package struct ResponseParser: Sendable {
 
     private mutating func end() -> Event {
         phase = .idle
+        // An idle connection must not keep the buffer of its last read.
+        if bytes.readableBytes == 0 { bytes = ByteBuffer() }
         return .end
     }
 
