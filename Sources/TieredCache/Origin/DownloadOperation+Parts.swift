@@ -83,13 +83,13 @@ extension DownloadOperation {
 extension StoringSink {
     /// Stores bytes that bypass the entry of the whole; ends the part if the disk refuses them.
     func keepPart(_ chunk: BodyChunk, at offset: Int64) {
-        guard let part = state.withLock({ $0.part }) else { return }
+        guard let part = state.part else { return }
         do throws(CacheError) {
             guard part.writer.position == offset - part.start else { return dropPart() }
             try chunk.withUnsafeBytes { (bytes) throws(CacheError) in
                 try part.writer.write(bytes)
             }
-            state.withLock { $0.stored += Int64(chunk.count) }
+            state.stored += Int64(chunk.count)
         } catch {
             dropPart()
             if error.code != .invalidArgument {
@@ -104,13 +104,13 @@ extension StoringSink {
 
     /// Ends the part; the bytes stored so far stay.
     func endPart() {
-        let ended = state.withLock { $0.part.take()?.writer }
+        let ended = state.part.take()?.writer
         ended?.end()
     }
 
     /// Discards the part, because the bytes are not those that its head announced.
     func dropPart() {
-        let key = state.withLock { $0.part?.writer.entry.key }
+        let key = state.part?.writer.entry.key
         endPart()
         if let key { operation.storage.forget(key, because: .replaced) }
     }

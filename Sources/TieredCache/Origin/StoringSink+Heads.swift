@@ -18,7 +18,7 @@ extension StoringSink {
         if operation.plan.wantsWhole(after: start, response: head.response) {
             // A reader takes the whole body in order from an origin that does not support ranges;
             // and a range of a changed representation has no meaning.
-            state.withLock { $0.end = .max }
+            state.end = .max
             context.extendCoverage(to: .max)
             if operation.plan.generation == nil,
                 head.response.headerFields[.acceptRanges]?.lowercased() != "bytes"
@@ -28,15 +28,14 @@ extension StoringSink {
         }
         if operation.plan.hasIgnoredRanges(start, response: head.response) {
             // The entry may belong to another transfer that has stored some of it.
-            state.withLock { $0.repeatsStored = true }
+            state.repeatsStored = true
         }
-        if case .passing(let channel, let known) = state.withLock({ $0.mode }), !channel.withdraw()
-        {
+        if case .passing(let channel, let known) = state.mode, !channel.withdraw() {
             // Its reader has seen a head, so only the same body from its start can follow.
             guard stored.isSameShape(as: known),
                 channel.restart(start: start.offset, completeLength: start.completeLength)
             else { throw CacheError.changed(operation.request.target) }
-            state.withLock { $0.bypassedEnd = start.offset }
+            state.bypassedEnd = start.offset
             dropPart()
             beginDigests(of: stored, start: start)
             return
@@ -52,7 +51,7 @@ extension StoringSink {
             for: stored,
             head: head,
             start: start,
-            end: state.withLock { $0.end },
+            end: state.end,
             context: context
         ) {
         case .success(let place):
@@ -62,7 +61,7 @@ extension StoringSink {
                 entry: place.entry,
                 received: operation.receivedResponse(for: head, start: start, stored: stored)
             )
-            if case .storing(_, let old?) = state.withLock({ $0.mode }) { end(old) }
+            if case .storing(_, let old?) = state.mode { end(old) }
             enter(.storing(generation, nil))
             beginComparing(generation, at: start.offset)
             publish(.storing(generation))
@@ -71,7 +70,7 @@ extension StoringSink {
             let kept =
                 reason.isOfDisk ? nil : operation.makePart(head, start: start, context: context)
             endPart()
-            state.withLock { $0.part = kept }
+            state.part = kept
             beginPassing(
                 with: operation.receivedResponse(for: head, start: start, stored: stored) ?? stored,
                 from: start.offset,
@@ -99,14 +98,14 @@ extension StoringSink {
     ) {
         // No other request can use bytes that are not stored, so none may join from now on.
         context.shrinkCoverage(to: 0)
-        state.withLock { $0.bypassedEnd = offset }
+        state.bypassedEnd = offset
         let channel = PassThroughChannel(
             start: offset,
-            end: isVerbatim ? .max : state.withLock { $0.end },
+            end: isVerbatim ? .max : state.end,
             completeLength: length,
             awaitsDecision: passingDigests != nil,
             expectedDigests: operation.request.expectedDigests,
-            storesPart: state.withLock { $0.part != nil }
+            storesPart: state.part != nil
         )
         let before = enter(.passing(channel, head))
         if case .storing(_, let shared?) = before { end(shared) }
@@ -124,7 +123,7 @@ extension StoringSink {
             // At once: a job may end this transfer early.
             origins.didIgnoreRange(operation.request)
         }
-        guard case .idle = state.withLock({ $0.mode }) else { return }
+        guard case .idle = state.mode else { return }
         guard let base = operation.base else {
             throw CacheError(.originFailed, "a part of a representation that is not stored")
         }
@@ -142,9 +141,9 @@ extension StoringSink {
 
     /// Accepts the whole body again from an origin that does not support ranges.
     private func takeWhole() {
-        state.withLock { $0.repeatsStored = true }
+        state.repeatsStored = true
         guard operation.plan.policy.acceptsWholeBodies else { return }
-        state.withLock { $0.end = .max }
+        state.end = .max
         context.extendCoverage(to: .max)
     }
 

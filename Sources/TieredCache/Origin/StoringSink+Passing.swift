@@ -7,10 +7,8 @@ extension StoringSink {
     /// After a lost connection an origin without ranges sends the body from its start again.
     func undelivered(of chunk: BodyChunk, at offset: Int64) -> BodyChunk? {
         let end = offset + Int64(chunk.count)
-        let known = state.withLock { state in
-            defer { state.bypassedEnd = max(state.bypassedEnd, end) }
-            return state.bypassedEnd
-        }
+        let known = state.bypassedEnd
+        state.bypassedEnd = max(known, end)
         guard known > offset else { return chunk }
         guard known < end else { return nil }
         return BodyChunk(chunk.withUnsafeBytes { [UInt8]($0[Int(known - offset)...]) })
@@ -25,17 +23,17 @@ extension StoringSink {
         // A reader that has stopped, or reads slowly, must not occupy a slot (invariant 12): the
         // transfer has its slot only to fill the buffer.
         let start = origins.time.monotonicTime()
-        if state.withLock({ $0.pace.isSlow }) {
+        if state.pace.isSlow {
             context.stall()
             try await channel.waitForRoom(below: PassThroughChannel.lowMark)
         } else {
             try await waitWithPatience(for: channel)
         }
         let end = origins.time.monotonicTime()
-        state.withLock { $0.pace.didWait(from: start, to: end) }
+        state.pace.didWait(from: start, to: end)
         try await context.unstall()
         let granted = origins.time.monotonicTime()
-        state.withLock { $0.pace.didWaitForSlot(from: end, to: granted) }
+        state.pace.didWaitForSlot(from: end, to: granted)
         try await channel.push(chunk)
     }
 
@@ -65,7 +63,7 @@ extension StoringSink {
         generation: SharedTransfers.Generation,
         error: CacheError
     ) async throws(CacheError) {
-        guard case .storing(_, let writer) = state.withLock({ $0.mode }) else { throw error }
+        guard case .storing(_, let writer) = state.mode else { throw error }
         recorder.didFailToStore(
             operation.request.key,
             target: operation.request.target,
@@ -76,23 +74,23 @@ extension StoringSink {
         let position = max(offset, min(writer?.position ?? offset, offset + Int64(chunk.count)))
         let start = min(writer?.sealedEnd ?? offset, position)
         // Bytes of an incomplete block were counted as stored, and are not stored after all.
-        state.withLock { $0.stored -= max(0, offset - start) }
+        state.stored -= max(0, offset - start)
         // The unsealed end is readable only while its writer is open.
         let tail = start < position ? entry.readAll(start..<position) : []
         // Those of a body that is too long have these bytes already.
         if passingDigests == nil {
-            let expected = state.withLock { $0.expected }
+            let expected = state.expected
             passingDigests = operation.shared.beginDigests(expected, of: entry, to: position)
         }
         let channel = PassThroughChannel(
             start: start,
-            end: state.withLock { $0.end },
+            end: state.end,
             completeLength: entry.completeLength,
             awaitsDecision: passingDigests != nil,
             expectedDigests: operation.request.expectedDigests
         )
         enter(.passing(channel, generation.head))
-        state.withLock { $0.bypassedEnd = offset + Int64(chunk.count) }
+        state.bypassedEnd = offset + Int64(chunk.count)
         context.shrinkCoverage(to: 0)
         let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
         passingDigests?.take(chunk, at: offset)
@@ -115,7 +113,7 @@ extension StoringSink {
         let expected =
             operation.request.relay == nil ? operation.expectedDigests(of: generation.head) : []
         let isTooLong = !expected.isEmpty && generation.entry.isTooLong
-        state.withLock { $0.expected = expected }
+        state.expected = expected
         passingDigests =
             isTooLong
             ? operation.shared.beginDigests(
@@ -158,13 +156,15 @@ extension StoringSink {
     /// - Returns: what was found; nil if bytes are missing.
     @discardableResult
     func comparePassing(to length: Int64?) -> BodyDecision.Outcome? {
-        let (mode, known) = state.withLock { ($0.mode, $0.passed) }
-        guard let outcome = known ?? compare(mode, to: length) else { return nil }
-        if case .right = outcome, case .passing(let channel, _) = mode { channel.didCompare() }
+        guard let outcome = state.passed ?? compare(to: length) else { return nil }
+        if case .right = outcome, case .passing(let channel, _) = state.mode {
+            channel.didCompare()
+        }
         return outcome
     }
 
-    private func compare(_ mode: Mode, to length: Int64?) -> BodyDecision.Outcome? {
+    private func compare(to length: Int64?) -> BodyDecision.Outcome? {
+        let mode = state.mode
         guard let digests = passingDigests, let head = mode.head else { return nil }
         let entry = storedEntry
         // Behind what filled a gap come stored bytes.
@@ -175,7 +175,7 @@ extension StoringSink {
         }
         guard digests.isWhole(to: length) else { return nil }
         let outcome = operation.outcome(ofPassing: digests, to: length, head: head)
-        state.withLock { $0.passed = outcome }
+        state.passed = outcome
         if let entry {
             let wanted = BodyExpectation(
                 promised: head.promisedDigests,

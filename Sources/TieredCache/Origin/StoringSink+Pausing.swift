@@ -7,10 +7,10 @@ extension StoringSink {
     /// It could be resumed should the connection be lost meanwhile, and its readers ask for more as
     /// they read: those of an origin without ranges take what comes.
     func mayPause(at offset: Int64) -> Bool {
-        let (end, repeatsStored) = state.withLock { ($0.end, $0.repeatsStored) }
         guard let generation else { return false }
         let head = generation.head
-        return head.validator != nil && !repeatsStored && end == operation.plan.range.upperBound
+        return head.validator != nil && !state.repeatsStored
+            && state.end == operation.plan.range.upperBound
             && !head.flags.contains(.withoutRanges)
             && generation.entry.completeLength.map { offset < $0 } ?? true
     }
@@ -34,7 +34,7 @@ extension StoringSink {
             }
         }
         guard !context.isCancelled, context.giveUp() else { return try await context.unstall() }
-        state.withLock { $0.hasGivenUp = true }
+        state.hasGivenUp = true
     }
 
     /// Releases the slot while all readers have stopped reading (invariant 12).

@@ -9,8 +9,10 @@ import HTTPTypes
 /// | `storing` | a new generation: `storing` or `passing`; a disk that refuses: `passing` |
 /// | `passing` | a new generation, before any byte is out |
 ///
-/// The downloader calls it from one task, so that no two steps of it overlap.
-final class StoringSink: DownloadSink {
+/// The downloader calls it from one task at a time, so that no two steps of it overlap, and its
+/// state needs no lock.
+final class StoringSink: DownloadSink, @unchecked Sendable {
+    // Unchecked: `state` belongs to the task of the transfer.
     enum Mode: Sendable {
         case idle
         case storing(SharedTransfers.Generation, BodyWriter?)
@@ -23,9 +25,9 @@ final class StoringSink: DownloadSink {
 
     let operation: DownloadOperation
     let context: TransferContext
-    let state: Guarded<State>
+    var state: State
 
-    struct State: Sendable {
+    struct State {
         var mode = Mode.idle
         /// Body bytes accepted so far.
         var received: Int64 = 0
@@ -59,19 +61,14 @@ final class StoringSink: DownloadSink {
         self.operation = operation
         self.context = context
         let now = operation.origins.time.monotonicTime()
-        state = Guarded(State(end: operation.plan.range.upperBound, pace: ConsumerPace(now: now)))
+        state = State(end: operation.plan.range.upperBound, pace: ConsumerPace(now: now))
     }
 
     /// Changes the mode, and returns the last one.
-    ///
-    /// The caller releases it outside the lock: it may own the last reference to an entry, the end
-    /// of which takes other locks.
     @discardableResult
     func enter(_ next: Mode) -> Mode {
-        state.withLock { state in
-            defer { state.mode = next }
-            return state.mode
-        }
+        defer { state.mode = next }
+        return state.mode
     }
 
     /// The number of body bytes after which readers are notified, even if more are available.
@@ -79,7 +76,7 @@ final class StoringSink: DownloadSink {
 
     /// Notifies readers, if there is anything new.
     func notifyReaders() {
-        if state.withLock({ $0.unannounced.take() }) != nil { operation.shared.signal.bump() }
+        if state.unannounced.take() != nil { operation.shared.signal.bump() }
     }
 
     /// Notes bytes for readers.
@@ -87,19 +84,16 @@ final class StoringSink: DownloadSink {
     /// Readers are notified before the transfer waits or ends, or after 64 KiB, so that a small
     /// body costs them one change of thread.
     func noteChange(_ count: Int64 = 0) {
-        let isMuch = state.withLock { state in
-            let unannounced = (state.unannounced ?? 0) + count
-            state.unannounced = unannounced
-            return unannounced >= Self.notificationThreshold
-        }
-        if isMuch { notifyReaders() }
+        let unannounced = (state.unannounced ?? 0) + count
+        state.unannounced = unannounced
+        if unannounced >= Self.notificationThreshold { notifyReaders() }
     }
 
     func willWait() { notifyReaders() }
 
     func withdraw() {
         dropPart()
-        guard case .storing(let generation, let shared) = state.withLock({ $0.mode })
+        guard case .storing(let generation, let shared) = state.mode
         else { return }
         enter(.idle)
         if let shared { end(shared) }
@@ -125,25 +119,23 @@ final class StoringSink: DownloadSink {
     var recorder: Recorder { operation.recorder }
 
     /// Body bytes accepted so far.
-    var bytesReceived: Int64 { state.withLock { $0.received } }
+    var bytesReceived: Int64 { state.received }
 
     /// Body bytes written to disk so far.
-    var bytesStored: Int64 { state.withLock { $0.stored } }
+    var bytesStored: Int64 { state.stored }
 
     /// The generation that the bytes are stored into; nil if they are not stored.
     var generation: SharedTransfers.Generation? {
-        guard case .storing(let generation, _) = state.withLock({ $0.mode }) else { return nil }
+        guard case .storing(let generation, _) = state.mode else { return nil }
         return generation
     }
 
     /// The digests of a body of which the disk does not take all; nil if none are computed.
     var passingDigests: PassingDigests? {
-        get { state.withLock { $0.digests } }
+        get { state.digests }
         set {
-            state.withLock { state in
-                state.digests = newValue
-                state.passed = nil
-            }
+            state.digests = newValue
+            state.passed = nil
         }
     }
 
@@ -170,7 +162,7 @@ final class StoringSink: DownloadSink {
             notifyReaders()
             try await context.unstall()
         }
-        state.withLock { $0.received += Int64(chunk.count) }
+        state.received += Int64(chunk.count)
         if !origins.bandwidth.isUnlimited {
             notifyReaders()
             try await origins.bandwidth.take(chunk.count, priority: context.priority)
@@ -179,8 +171,8 @@ final class StoringSink: DownloadSink {
             notifyReaders()
             try await limiter.take(chunk.count, priority: context.priority)
         }
-        let (mode, expectsDigests) = state.withLock { ($0.mode, !$0.expected.isEmpty) }
-        switch mode {
+        let expectsDigests = !state.expected.isEmpty
+        switch state.mode {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
         case .passing(let channel, _):
@@ -215,14 +207,11 @@ final class StoringSink: DownloadSink {
     }
 
     func shouldStop(at offset: Int64) -> Bool {
-        let (mode, end, repeatsStored, hasGivenUp) = state.withLock {
-            ($0.mode, $0.end, $0.repeatsStored, $0.hasGivenUp)
-        }
-        if hasGivenUp { return true }
+        if state.hasGivenUp { return true }
         // An origin without ranges keeps sending bytes that no request wants.
-        if offset >= end, !mode.isStandalone { return true }
+        if offset >= state.end, !state.mode.isStandalone { return true }
         if let lingeringEnd = context.lingeringEnd, offset >= lingeringEnd { return true }
-        guard case .storing(let generation, _) = mode, !repeatsStored,
+        guard case .storing(let generation, _) = state.mode, !state.repeatsStored,
             generation.head.validator != nil,
             let stored = generation.entry.storedRange(at: offset)
         else { return false }
@@ -232,13 +221,13 @@ final class StoringSink: DownloadSink {
     }
 
     func canReplaceGeneration() -> Bool {
-        guard case .passing(let channel, _) = state.withLock({ $0.mode }) else { return true }
+        guard case .passing(let channel, _) = state.mode else { return true }
         return !channel.hasDelivered
     }
 
     /// The entry with the stored bytes of the current generation; nil if they bypass the disk.
     private var comparableEntry: DiskEntry? {
-        switch state.withLock({ $0.mode }) {
+        switch state.mode {
         case .idle: operation.base?.entry
         case .storing(let generation, _): generation.entry
         case .passing: nil
@@ -277,7 +266,7 @@ final class StoringSink: DownloadSink {
     ///   readers get all bytes.
     func finish(_ result: Result<DownloadOutcome, CacheError>) throws(CacheError) {
         defer { setPromise(nil) }
-        switch state.withLock({ $0.mode }) {
+        switch state.mode {
         case .idle:
             break
         case .passing(let channel, _):
@@ -311,7 +300,7 @@ final class StoringSink: DownloadSink {
             else { return }
             begun = try generation.entry.beginWriting(
                 at: start,
-                within: state.withLock { $0.promise }
+                within: state.promise
             )
             enter(.storing(generation, begun))
         }
@@ -320,15 +309,13 @@ final class StoringSink: DownloadSink {
         try chunk.withUnsafeBytes { (bytes) throws(CacheError) in
             try begun.write(UnsafeRawBufferPointer(rebasing: bytes[skipped...]))
         }
-        state.withLock { $0.stored += Int64(chunk.count - skipped) }
+        state.stored += Int64(chunk.count - skipped)
     }
 
     /// Replaces the reserved space by that of another generation, or by none.
     func setPromise(_ next: RoomPromise?) {
-        let before = state.withLock { state in
-            defer { state.promise = next }
-            return state.promise
-        }
+        let before = state.promise
+        state.promise = next
         before?.end()
     }
 
@@ -336,7 +323,7 @@ final class StoringSink: DownloadSink {
     /// count.
     func end(_ shared: BodyWriter) {
         let lost = Int64(shared.end())
-        state.withLock { $0.stored -= lost }
+        state.stored -= lost
     }
 
     // MARK: The end
