@@ -288,6 +288,8 @@ let package = Package(
         ),
         // What decides when a test runs.
         .target(name: "TestParts", path: "Tests/TestParts", swiftSettings: house),
+        // Stands in front of the runtime's allocator, for tests that count objects.
+        .target(name: "CAllocatedObjects", path: "Tests/CAllocatedObjects"),
         .testTarget(
             name: "HTTPCachingTests",
             dependencies: [
@@ -313,6 +315,7 @@ let package = Package(
         .testTarget(
             name: "TieredCacheTests",
             dependencies: [
+                "CAllocatedObjects",
                 "CZlib",
                 "HTTPTransport",
                 "TestParts",

@@ -10,7 +10,8 @@ extension Tag {
     @Tag public static var long: Self
     /// It has a few of its cases in `make test`, and all in `make check-long`: ``TestCases``.
     @Tag public static var seeded: Self
-    /// It measures the machine or loads all of it, and so runs after others, by itself.
+    /// It measures the machine, loads all of it, or counts what its whole process does, and so runs
+    /// after others, by itself.
     @Tag public static var alone: Self
     /// What it sees depends on how much time the machine has for it: sockets, processes, the
     /// system's clock. Its suite runs once more where it failed.

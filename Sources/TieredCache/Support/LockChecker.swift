@@ -1,4 +1,6 @@
 #if DEBUG
+import Synchronization
+
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
@@ -38,6 +40,29 @@ package enum LockChecker {
         }
     }
 
+    /// Is told of each lock that a thread takes, and must take none: the name of the file where its
+    /// value is created, and the line; nil and the raw value for one of ``LockOrder``.
+    package typealias Observer = @convention(c) (UnsafePointer<UInt8>?, UInt) -> Void
+
+    /// The address of an ``Observer``; 0 for none.
+    private static let observer = Atomic<UInt>(0)
+
+    /// Tells `observer`, of a test that counts, of all locks from now on; nil of none.
+    package static func observe(by observer: Observer?) {
+        let address = observer.map { unsafeBitCast($0, to: UInt.self) }
+        self.observer.store(address ?? 0, ordering: .releasing)
+    }
+
+    private static func tellObserver(of kind: Kind) {
+        let address = observer.load(ordering: .acquiring)
+        guard address != 0 else { return }
+        let observer = unsafeBitCast(address, to: Observer.self)
+        switch kind {
+        case .ordered(let order): observer(nil, UInt(order.rawValue))
+        case .guarded(let place): observer(place.file.utf8Start, place.line)
+        }
+    }
+
     /// Registers that the calling thread is about to take a lock; ``didRelease()`` has to follow.
     package static func willTake(_ kind: Kind) {
         let held = HeldLocks.ofThisThread
@@ -48,6 +73,7 @@ package enum LockChecker {
             }
         if let violation { fatalError(violation) }
         held.kinds.append(kind)
+        tellObserver(of: kind)
     }
 
     /// Registers that the calling thread released the lock that it took last.
