@@ -33,10 +33,8 @@ struct DownloadExchange: Sendable {
         } catch {
             return didFail(error, run: &run)
         }
-        watchdog.disarm()
-        watchdog.didReceiveHead()
+        watchdog.didReceiveHead(from: response.localAddress)
         observation?.didReceiveHead(status: response.head.status.code)
-        watchdog.didLearn(localAddress: response.localAddress)
         network.didReceiveBytes()
         // Also after a regular end, where it does nothing: every way out must end the exchange.
         defer { response.body.cancel() }

@@ -103,13 +103,14 @@ final class DownloadWatchdog: Sendable {
     }
 
     /// The head of the response has arrived: only its own bytes count from now on.
-    func didReceiveHead() {
-        state.withLock { $0.upload = .none }
-    }
-
-    /// Sets the local address of the exchange, if the transport knows it.
-    func didLearn(localAddress: String?) {
-        state.withLock { $0.localAddress = localAddress }
+    ///
+    /// - Parameter localAddress: that of the exchange, if the transport knows it.
+    func didReceiveHead(from localAddress: String?) {
+        state.withLock { state in
+            state.armedAt = nil
+            state.upload = .none
+            state.localAddress = localAddress
+        }
     }
 
     /// The machine has lost an address; ends the exchange unless it uses another one.

@@ -8,8 +8,10 @@ import Synchronization
 package struct Guarded<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     // Unchecked: every access to `value` holds `lock`. A `Mutex` in the place of the cell would be
     // a second lock, of 13 ns, whose futex the thread sanitizer does not see.
-    private let lock = BargingLock()
+    // The value comes first: the thread sanitizer takes an access to it for one to the first field,
+    // and the lock there for a race.
     private let value: _Cell<Value>
+    private let lock = BargingLock()
 
     #if DEBUG
     private let kind: LockChecker.Kind

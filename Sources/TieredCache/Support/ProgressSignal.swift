@@ -1,28 +1,29 @@
+import Synchronization
+
 /// Counts changes of a state and wakes the tasks that wait for the next change.
 ///
 /// A waiter reads ``version``, looks at the state, and waits for a version other than the one it
 /// read; so no change is ever missed. May be used from any thread.
 final class ProgressSignal: Sendable {
     private struct State {
-        var version: UInt64 = 0
-        var nextWaiter: UInt64 = 0
         var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
         /// Waiters cancelled before they were registered.
         var cancelled: Set<UInt64> = []
     }
 
     private let state = Guarded(State())
+    /// Changes under the lock alone, so that a waiter is registered before a change or sees it.
+    private let changes = Atomic<UInt64>(0)
+    private let lastWaiter = Atomic<UInt64>(0)
 
     /// How often the state has changed.
-    var version: UInt64 {
-        state.withLock { $0.version }
-    }
+    var version: UInt64 { changes.load(ordering: .acquiring) }
 
     /// Records a change and wakes all waiters.
     func bump() {
         LockChecker.assertHoldsNoValue()
         let waiters = state.withLock { state in
-            state.version &+= 1
+            changes.wrappingAdd(1, ordering: .releasing)
             let waiters = state.waiters
             state.waiters.removeAll(keepingCapacity: true)
             return waiters
@@ -34,10 +35,7 @@ final class ProgressSignal: Sendable {
 
     /// Returns once the version differs from `seen`, or the task is cancelled.
     func wait(after seen: UInt64) async {
-        let id = state.withLock { state in
-            state.nextWaiter &+= 1
-            return state.nextWaiter
-        }
+        let id = lastWaiter.wrappingAdd(1, ordering: .relaxed).newValue
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 register(continuation, id: id, seen: seen)
@@ -45,7 +43,7 @@ final class ProgressSignal: Sendable {
         } onCancel: {
             cancel(id)
         }
-        state.withLock { _ = $0.cancelled.remove(id) }
+        if Task.isCancelled { state.withLock { _ = $0.cancelled.remove(id) } }
     }
 
     /// The same, and at the instant `end` at the latest.
@@ -64,7 +62,7 @@ final class ProgressSignal: Sendable {
         seen: UInt64
     ) {
         let isDone = state.withLock { state in
-            guard state.version == seen, !state.cancelled.contains(id) else { return true }
+            guard version == seen, !state.cancelled.contains(id) else { return true }
             state.waiters[id] = continuation
             return false
         }

@@ -70,13 +70,15 @@ struct WalkCount: Sendable {
         return least
     }
 
-    /// The costs of each of the `steps` steps that a longer walk has more, rounded up; the parts are
-    /// those of all these steps.
+    /// The costs of each of the `steps` steps that a longer walk has more; the parts are those of all
+    /// these steps.
+    ///
+    /// Rounded down: what is done by the clock comes now and then in a walk that takes long.
     func each(of steps: Int, in longer: WalkCount) -> WalkCount {
         var each = WalkCount()
         for cost in Cost.allCases {
             let more = longer.costs[cost] - costs[cost]
-            each.costs[cost] = max(0, more + steps - 1) / steps
+            each.costs[cost] = max(0, more) / steps
             let few = parts[cost] ?? [:]
             for (name, count) in longer.parts[cost] ?? [:] where count > few[name] ?? 0 {
                 each.parts[cost, default: [:]][name] = count - (few[name] ?? 0)

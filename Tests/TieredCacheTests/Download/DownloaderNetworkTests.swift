@@ -84,7 +84,7 @@ struct DownloaderNetworkTests {
         let time = ManualTimeSource()
         let (far, near) = (try plan().target, try TargetURI("http://127.0.0.1/"))
         let watchdog = DownloadWatchdog(timeout: .seconds(30), time: time)
-        watchdog.didLearn(localAddress: "192.0.2.1")
+        watchdog.didReceiveHead(from: "192.0.2.1")
         watchdog.didLoseAddress("192.0.2.2", target: far)
         watchdog.didLoseAddress("192.0.2.1", target: near)
         #expect(watchdog.decision == nil)
