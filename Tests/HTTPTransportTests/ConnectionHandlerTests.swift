@@ -2,6 +2,7 @@ import HTTPTypes
 import NIOCore
 import NIOEmbedded
 import NIOSSL
+import NIOTLS
 import TestParts
 import Testing
 
@@ -16,6 +17,17 @@ struct ConnectionHandlerTests {
 
         var reads = 0
         var requests: [String] = []
+        /// As TLS does until the peer has closed too.
+        var keepsOpen = false
+
+        func close(
+            context: ChannelHandlerContext,
+            mode: CloseMode,
+            promise: EventLoopPromise<Void>?
+        ) {
+            guard !keepsOpen else { return }
+            context.close(mode: mode, promise: promise)
+        }
 
         func read(context: ChannelHandlerContext) { reads += 1 }
 
@@ -265,6 +277,28 @@ struct ConnectionHandlerTests {
         #expect(!channel.isActive)
     }
 
+    @Test("Nothing of a connection of TLS is left once it has closed", arguments: [true, false])
+    func released(isOpen: Bool) throws {
+        weak var left: ConnectionHandler?
+        do {
+            let channel = EmbeddedChannel()
+            let handler = ConnectionHandler(peer: request.peer, pool: pool)
+            left = handler
+            try channel.pipeline.syncOperations.addHandler(handler)
+            try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 443)).wait()
+            let opened = handler.open(isSecure: true, until: .now() + .seconds(10))
+            if isOpen {
+                channel.pipeline.syncOperations.fireUserInboundEventTriggered(
+                    TLSUserEvent.handshakeCompleted(negotiatedProtocol: nil)
+                )
+                _ = try opened?.wait()
+            }
+            try channel.close().wait()
+            channel.embeddedEventLoop.run()
+        }
+        #expect(left == nil)
+    }
+
     @Test("A pool that is closed fails what is under way and what comes, and waits for the end")
     func shutdown() throws {
         let closed = pool.close()
@@ -275,6 +309,20 @@ struct ConnectionHandlerTests {
         pool.start(request, for: late)
         #expect(receiver.calls == ["send", "shutDown"])
         #expect(late.calls == ["shutDown"])
+    }
+
+    @Test("An exchange fails at once when the pool is closed, however long its connection takes")
+    func slowShutdown() {
+        receive(head(length: 4) + "ab")
+        endRead()
+        socket.keepsOpen = true
+        _ = pool.close()
+        #expect(channel.isActive)
+        #expect(receiver.calls == ["send", "head 200", "part ab", "shutDown"])
+        receive("cd")
+        endRead()
+        channel.pipeline.syncOperations.fireChannelInactive()
+        #expect(receiver.calls.count == 4)
     }
 }
 

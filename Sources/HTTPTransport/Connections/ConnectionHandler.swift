@@ -25,6 +25,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     let peer: ConnectionPeer
     private let pool: ConnectionPool
     private var context: ChannelHandlerContext?
+    /// Set until the connection is open, or closed: it keeps this object alive.
     private var opening: ConnectionOpening?
     private var state = ConnectionState()
     private var parser = ResponseParser()
@@ -69,8 +70,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let connection = NIOLoopBound(self, eventLoop: context.eventLoop)
         guard isSecure else { return context.eventLoop.makeSucceededFuture(connection) }
         let opening = ConnectionOpening(connection, in: context, until: deadline)
-        if let failure = state.failure { opening.fail(failure) }
-        self.opening = opening
+        if let failure = state.failure {
+            opening.fail(failure)
+        } else {
+            self.opening = opening
+        }
         return opening.future
     }
 
@@ -148,16 +152,22 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func cancel(_ number: ExchangeNumber) {
         guard current(number) != nil else { return }
-        // Nobody is told any more, and nothing is sent again.
+        // Nobody is told any more, and nothing is sent again; nor is what still comes before TLS has
+        // closed the end of a response, behind which the connection could be kept.
         exchange = nil
+        _ = state.didFail(ConnectionClosed())
         context?.close(promise: nil)
     }
 
-    /// Closes the connection, whatever it does.
+    /// Closes the connection, whatever it does; its exchange fails at once, since TLS may take a
+    /// while to close.
     func close() {
         _ = state.didFail(ExchangeError.shutDown)
-        opening?.fail(ExchangeError.shutDown)
+        opening.take()?.fail(ExchangeError.shutDown)
+        handOver(gathering.take())
+        let receiver = exchange.take()?.receiver
         context?.close(promise: nil)
+        receiver?.didFail(.shutDown)
     }
 
     // MARK: What the peer sends
@@ -254,7 +264,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let isOver = idleness.look(isIdle: state.isIdle, on: context.eventLoop) {
             handler.value.lookWhetherIdle()
         }
-        if isOver { context.close(promise: nil) }
+        guard isOver else { return }
+        // A request that finds it before it has closed goes elsewhere.
+        _ = state.didFail(ConnectionClosed())
+        context.close(promise: nil)
     }
 
     func read(context: ChannelHandlerContext) {
@@ -281,17 +294,19 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: Ends
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case TLSUserEvent.handshakeCompleted? = event as? TLSUserEvent { opening?.succeed() }
+        if case TLSUserEvent.handshakeCompleted? = event as? TLSUserEvent {
+            opening.take()?.succeed()
+        }
         context.fireUserInboundEventTriggered(event)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        opening?.fail(error)
+        opening.take()?.fail(error)
         if state.didFail(error) { context.close(promise: nil) }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        opening?.fail(ConnectionClosed())
+        opening.take()?.fail(ConnectionClosed())
         isReadPaused = false
         idleness.end()
         if parser.close() == .end { state.didReceiveEnd() }

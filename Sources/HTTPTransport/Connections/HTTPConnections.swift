@@ -9,6 +9,8 @@ import NIOPosix
 package final class HTTPConnections: Sendable {
     /// The most connections that wait for a request, on all loops.
     package static let capacity = 256
+    /// The least that may wait on each of many loops: all requests to a peer may share one.
+    private static let minimumCapacity = 16
 
     private let pools: [NIOLoopBoundBox<ConnectionPool>]
     private let numbers: [ObjectIdentifier: Int]
@@ -30,7 +32,7 @@ package final class HTTPConnections: Sendable {
             services: services,
             home: eventLoops[0]
         )
-        let capacity = max(1, Self.capacity / eventLoops.count)
+        let capacity = max(Self.minimumCapacity, Self.capacity / eventLoops.count)
         pools = eventLoops.map { eventLoop in
             let connector = Connector(services: services, security: security)
             return NIOLoopBoundBox.makeBoxSendingValue(

@@ -14,7 +14,8 @@ package protocol ResponseReceiver: AnyObject, Sendable {
     ///
     /// - Parameters:
     ///   - localAddress: that of the connection, such as `192.0.2.1`.
-    ///   - cancel: ends the exchange, from any thread; nothing is called then any more.
+    ///   - cancel: ends the exchange, from any thread. Nothing is called any more once the event
+    ///     loop has got to it.
     /// - Returns: false if nobody wants the response: the connection is closed, and nothing is
     ///   called any more.
     func willSend(from localAddress: String?, cancel: @escaping @Sendable () -> Void) -> Bool
