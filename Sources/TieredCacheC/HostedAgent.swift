@@ -56,8 +56,13 @@ final class HostedAgent: Sendable {
             do throws(CacheError) {
                 return try await body(agent)
             } catch {
-                state.withLock { $0.lastError = error }
-                throw error
+                throw state.withLock { state in
+                    // The last release closes the session below a call that is under way.
+                    let isReleased = if case .ended = state.feed { true } else { false }
+                    let error = isReleased ? CacheError(.cancelled, "released") : error
+                    state.lastError = error
+                    return error
+                }
             }
         }
     }
