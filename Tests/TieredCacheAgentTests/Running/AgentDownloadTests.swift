@@ -37,7 +37,8 @@ struct AgentDownloadTests {
         try await AgentFixture.run { fixture in
             fixture.serve("/a", length: Self.length, .first(1, .stall(after: 1_000_000)))
             let gid = try await fixture.add("/a")
-            await fixture.origin.waitUntil { $0.bodyBytesWritten >= 1_000_000 }
+            // What the origin has written may be in the socket yet.
+            while try await fixture.completedLength(of: gid) < 1_000_000 { await Task.yield() }
             #expect(fixture.names.isEmpty)
             #expect(try await fixture.call("aria2.tellActive", ["gid"]) == [["gid": .string(gid)]])
             _ = try await fixture.call("aria2.pause", .string(gid))
@@ -96,11 +97,7 @@ struct AgentDownloadTests {
             fixture.serve("/a", length: Self.length, .first(1, .stall(after: 1_000_000)))
             let gid = try await fixture.add("/a")
             // What the origin has written may be in the socket yet.
-            let come = {
-                let status = try await fixture.call("aria2.tellStatus", .string(gid))
-                return status["completedLength"]?.string.flatMap { Int64($0) } ?? 0
-            }
-            while try await come() < 1_000_000 { await Task.yield() }
+            while try await fixture.completedLength(of: gid) < 1_000_000 { await Task.yield() }
             _ = try await fixture.call("aria2.pause", .string(gid))
             let before = try await fixture.call("aria2.tellStatus", .string(gid))
             // As it was written when it was added.

@@ -95,6 +95,12 @@ final class AgentFixture: Sendable {
         return try #require(gid.string)
     }
 
+    /// How many bytes of a download have come.
+    func completedLength(of gid: String) async throws -> Int64 {
+        let status = try await call("aria2.tellStatus", .string(gid), ["completedLength"])
+        return status["completedLength"]?.string.flatMap { Int64($0) } ?? 0
+    }
+
     /// Waits for an event of a download.
     func until(_ event: DownloadEvent, of gid: String, _ body: () async throws -> Void) async throws
     {
