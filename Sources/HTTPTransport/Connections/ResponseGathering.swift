@@ -3,8 +3,9 @@ import NIOCore
 
 /// Gathers a small response, so that its receiver takes it at once.
 ///
-/// What comes within one read is given whole; so is what says a length of at most 64 KiB, and comes
-/// within 20 ms. Everything else is given as its head, and as bytes as they come.
+/// A response with a body of at most 64 KiB is given whole where it comes within one read, or where
+/// it says its length and comes within 20 ms. Every other one is given as its head, and as bytes as
+/// they come.
 struct ResponseGathering {
     /// A head, and the bytes that have come with it.
     struct Gathered {

@@ -12,7 +12,9 @@ final class ProgressSignal: Sendable {
     }
 
     private let state = Guarded(State())
-    /// Changes under the lock alone, so that a waiter is registered before a change or sees it.
+    /// Changes under the lock alone: a waiter is registered before a change, or sees it.
+    ///
+    /// An atomic, since whoever may wait reads it first, and most do not wait.
     private let changes = Atomic<UInt64>(0)
     private let lastWaiter = Atomic<UInt64>(0)
 
