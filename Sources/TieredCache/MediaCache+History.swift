@@ -28,7 +28,7 @@ extension MediaCache {
         since start: WallTime? = nil
     ) async throws(CacheError) -> [MediaCache.RecordedEvent] {
         try request?.checkURL()
-        let keys = request.map { [$0.key] + $0.key.further }
+        let keys = request.map { [$0.key] + $0.key.variants }
         let names = keys.map { Set($0.map(\.digest.hexadecimal)) }
         let events = try await engine.storage.withHistory { (history, store) throws(CacheError) in
             try history.events(of: store)

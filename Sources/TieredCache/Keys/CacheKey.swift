@@ -38,11 +38,6 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         self.init(string: "variant \(number) \(primary.string)", partition: nil)
     }
 
-    /// The key of a part by itself of what `primary` names, to which nothing may be joined.
-    init(part number: Int, of primary: CacheKey) {
-        self.init(string: "part \(number) \(primary.string)", partition: nil)
-    }
-
     /// Restores a key from ``string``, as the disk tier does.
     package init(stored string: String) {
         var string = string

@@ -25,8 +25,8 @@ final class SharedTransfers: Sendable {
     enum Outcome: Sendable {
         /// Bytes go into this entry, a new one if the representation has changed.
         case storing(Generation)
-        /// Bytes are not stored; they go to the one reader that claims the channel.
-        case passing(StoredResponse, PassThroughChannel, NotStored)
+        /// Bytes are not stored.
+        case passing(StoredResponse, Bypass)
         /// A 304: the stored representation is current; nil if it confirms a response that is not
         /// stored.
         case notModified(Confirmation?)
@@ -37,15 +37,16 @@ final class SharedTransfers: Sendable {
         var head: StoredResponse? {
             switch self {
             case .storing(let generation): generation.head
-            case .passing(let head, _, _), .unsuccessful(let head, _): head
+            case .passing(let head, _), .unsuccessful(let head, _): head
             case .notModified: nil
             }
         }
     }
 
-    /// The delivery of bytes after the disk has refused some in the middle of a generation.
+    /// The delivery of bytes that must not be stored, or of those that follow where the disk has
+    /// refused some: to the one reader that claims the window.
     struct Bypass: Sendable {
-        let channel: PassThroughChannel
+        let window: WindowBody
         let reason: NotStored
     }
 

@@ -28,7 +28,7 @@ final class TransferReport: Sendable {
         state.withLock { $0.bypass = bypass }
     }
 
-    /// Replaces the state; the old one may own entries and channels, so it is released unlocked.
+    /// Replaces the state; the old one may own entries and windows, so it is released unlocked.
     private func become(_ next: State) {
         let before = state.withLock { state in
             defer { state = next }

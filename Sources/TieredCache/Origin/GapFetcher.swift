@@ -53,7 +53,7 @@ final class GapFetcher: Sendable {
         /// The transfer stores into the entry, or has no response yet, or has ended.
         case underWay
         /// The rest of the gap, for this reader alone, with the reason why it is not stored.
-        case claimed(PassThroughChannel, CacheError?)
+        case claimed(WindowBody, CacheError?)
         /// Bytes for other readers, of other positions, or for another entry.
         case forOthers
         /// Bytes that must not be combined with those of the entry (invariant 3).
@@ -62,7 +62,7 @@ final class GapFetcher: Sendable {
         case unsuccessful(Int)
     }
 
-    /// Checks the bytes that a transfer brings; claims its channel if it bypasses the disk.
+    /// Checks the bytes that a transfer brings; claims its window if it bypasses the disk.
     func status(
         of transfer: Subscription,
         for entry: DiskEntry,
@@ -76,11 +76,10 @@ final class GapFetcher: Sendable {
             guard generation.entry.generation == entry.generation else {
                 return isSame(generation.head, as: entry) ? .forOthers : .otherRepresentation
             }
-            return report.bypass.map { claim($0.channel, reason: $0.reason, at: position) }
-                ?? .underWay
-        case .passing(let head, let channel, let reason):
+            return report.bypass.map { claim($0, at: position) } ?? .underWay
+        case .passing(let head, let bypass):
             guard isSame(head, as: entry) else { return .otherRepresentation }
-            return claim(channel, reason: reason, at: position)
+            return claim(bypass, at: position)
         case .unsuccessful(let head, _):
             return .unsuccessful(head.status)
         }
@@ -99,16 +98,14 @@ final class GapFetcher: Sendable {
     }
 
     private func claim(
-        _ channel: PassThroughChannel,
-        reason: NotStored,
+        _ bypass: SharedTransfers.Bypass,
         at position: Int64
     ) -> TransferStatus {
-        guard channel.start <= position, position < channel.end,
-            channel.claim(expecting: request.expectedDigests)
-        else {
-            return .forOthers
-        }
-        return .claimed(channel, reason.error(for: request))
+        let window = bypass.window
+        guard window.start <= position, position < window.end,
+            window.claim(expecting: request.expectedDigests)
+        else { return .forOthers }
+        return .claimed(window, bypass.reason.error(for: request))
     }
 
     /// Joins the transfer that will bring the byte at `position`, or starts one for the gap there.

@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 
-// Heads: a new entry, the stored entry, or a channel that bypasses the disk.
+// Heads: a new entry, the stored entry, or a window that bypasses the disk.
 extension StoringSink {
     func beginGeneration(
         with head: DownloadHead,
@@ -30,13 +30,11 @@ extension StoringSink {
             // The entry may belong to another transfer that has stored some of it.
             state.repeatsStored = true
         }
-        if case .passing(let channel, let known) = state.mode, !channel.withdraw() {
+        if case .passing(let window, let known) = state.mode, !window.claim() {
             // Its reader has seen a head, so only the same body from its start can follow.
             guard stored.isSameShape(as: known),
-                channel.restart(start: start.offset, completeLength: start.completeLength)
+                window.restart(start: start.offset, completeLength: start.completeLength)
             else { throw CacheError.changed(operation.request.target) }
-            state.bypassedEnd = start.offset
-            dropPart()
             beginDigests(of: stored, start: start)
             return
         }
@@ -67,10 +65,6 @@ extension StoringSink {
             publish(.storing(generation))
         case .failure(let reason):
             beginDigests(of: stored, start: start)
-            let kept =
-                reason.isOfDisk ? nil : operation.makePart(head, start: start, context: context)
-            endPart()
-            state.part = kept
             beginPassing(
                 with: operation.receivedResponse(for: head, start: start, stored: stored) ?? stored,
                 from: start.offset,
@@ -96,20 +90,35 @@ extension StoringSink {
         isVerbatim: Bool,
         reason: NotStored
     ) {
+        let before = state.mode
+        let window = openWindow(
+            from: offset,
+            to: isVerbatim ? .max : state.end,
+            completeLength: length,
+            head: head
+        )
+        if case .storing(_, let shared?) = before { end(shared) }
+        publish(.passing(head, SharedTransfers.Bypass(window: window, reason: reason)))
+    }
+
+    /// Delivers to a window from now on.
+    func openWindow(
+        from start: Int64,
+        to end: Int64,
+        completeLength: Int64?,
+        head: StoredResponse
+    ) -> WindowBody {
         // No other request can use bytes that are not stored, so none may join from now on.
         context.shrinkCoverage(to: 0)
-        state.bypassedEnd = offset
-        let channel = PassThroughChannel(
-            start: offset,
-            end: isVerbatim ? .max : state.end,
-            completeLength: length,
+        let window = WindowBody(
+            start: start,
+            end: end,
+            completeLength: completeLength,
             awaitsDecision: passingDigests != nil,
-            expectedDigests: operation.request.expectedDigests,
-            storesPart: state.part != nil
+            expectedDigests: operation.request.expectedDigests
         )
-        let before = enter(.passing(channel, head))
-        if case .storing(_, let shared?) = before { end(shared) }
-        publish(.passing(head, channel, reason))
+        enter(.passing(window, head))
+        return window
     }
 
     func continueGeneration(

@@ -2,43 +2,32 @@ import HTTPCaching
 
 // Delivery past the disk, for bytes that must not or cannot be stored (invariant 9).
 extension StoringSink {
-    /// The bytes of a chunk that have not been delivered before.
-    ///
-    /// After a lost connection an origin without ranges sends the body from its start again.
-    func undelivered(of chunk: BodyChunk, at offset: Int64) -> BodyChunk? {
-        let end = offset + Int64(chunk.count)
-        let known = state.bypassedEnd
-        state.bypassedEnd = max(known, end)
-        guard known > offset else { return chunk }
-        guard known < end else { return nil }
-        return BodyChunk(chunk.withUnsafeBytes { [UInt8]($0[Int(known - offset)...]) })
-    }
-
     func pass(
         _ chunk: BodyChunk,
-        to channel: PassThroughChannel
+        at offset: Int64,
+        to window: WindowBody
     ) async throws(CacheError) {
-        guard channel.isFull else { return try await channel.push(chunk) }
+        guard window.isFull else { return try await window.append(chunk, at: offset) }
         notifyReaders()
         // A reader that has stopped, or reads slowly, must not occupy a slot (invariant 12): the
         // transfer has its slot only to fill the buffer.
         let start = origins.time.monotonicTime()
         if state.pace.isSlow {
             context.stall()
-            try await channel.waitForRoom(below: PassThroughChannel.lowMark)
+            try await window.waitForRoom(below: WindowBody.lowMark)
         } else {
-            try await waitWithPatience(for: channel)
+            try await waitWithPatience(for: window)
         }
         let end = origins.time.monotonicTime()
         state.pace.didWait(from: start, to: end)
         try await context.unstall()
         let granted = origins.time.monotonicTime()
         state.pace.didWaitForSlot(from: end, to: granted)
-        try await channel.push(chunk)
+        try await window.append(chunk, at: offset)
     }
 
-    /// Waits for space in the channel, and releases the slot after one second without any.
-    private func waitWithPatience(for channel: PassThroughChannel) async throws(CacheError) {
+    /// Waits for room in the window, and releases the slot after one second without any.
+    private func waitWithPatience(for window: WindowBody) async throws(CacheError) {
         let time = origins.time
         let context = context
         let timeout = Task {
@@ -50,7 +39,7 @@ extension StoringSink {
             }
         }
         defer { timeout.cancel() }
-        try await channel.waitForRoom(below: PassThroughChannel.capacity)
+        try await window.waitForRoom()
         timeout.cancel()
         // The timeout must not stall the transfer after the slot was acquired again.
         await timeout.value
@@ -82,27 +71,20 @@ extension StoringSink {
             let expected = state.expected
             passingDigests = operation.shared.beginDigests(expected, of: entry, to: position)
         }
-        let channel = PassThroughChannel(
-            start: start,
-            end: state.end,
+        let window = openWindow(
+            from: start,
+            to: state.end,
             completeLength: entry.completeLength,
-            awaitsDecision: passingDigests != nil,
-            expectedDigests: operation.request.expectedDigests
+            head: generation.head
         )
-        enter(.passing(channel, generation.head))
-        state.bypassedEnd = offset + Int64(chunk.count)
-        context.shrinkCoverage(to: 0)
-        let rest = chunk.withUnsafeBytes { [UInt8]($0[Int(position - offset)...]) }
         passingDigests?.take(chunk, at: offset)
         // While the unsealed end can be read: its readers then find the decision.
         if let length = entry.completeLength { comparePassing(to: length) }
-        if !tail.isEmpty {
-            try await channel.push(BodyChunk(tail))
-        }
+        try await window.append(BodyChunk(tail), at: start)
         writer?.end()
-        context.report.didBypassDisk(SharedTransfers.Bypass(channel: channel, reason: .disk(error)))
+        context.report.didBypassDisk(SharedTransfers.Bypass(window: window, reason: .disk(error)))
         noteChange()
-        if !rest.isEmpty { try await pass(BodyChunk(rest), to: channel) }
+        try await pass(chunk, at: offset, to: window)
     }
 
     /// Notes what a body is compared with, and begins its digests if it is too long to be whole on
@@ -157,8 +139,8 @@ extension StoringSink {
     @discardableResult
     func comparePassing(to length: Int64?) -> BodyDecision.Outcome? {
         guard let outcome = state.passed ?? compare(to: length) else { return nil }
-        if case .right = outcome, case .passing(let channel, _) = state.mode {
-            channel.didCompare()
+        if case .right = outcome, case .passing(let window, _) = state.mode {
+            window.didCompare()
         }
         return outcome
     }
@@ -168,8 +150,8 @@ extension StoringSink {
         guard let digests = passingDigests, let head = mode.head else { return nil }
         let entry = storedEntry
         // Behind what filled a gap come stored bytes.
-        if let entry, let length, case .passing(let channel, _) = mode,
-            digests.position >= channel.end
+        if let entry, let length, case .passing(let window, _) = mode,
+            digests.position >= window.end
         {
             digests.take(entry, to: length)
         }

@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 
-/// Writes a transfer's bytes to its disk entry, or passes them to the one reader that wants them.
+/// Writes a transfer's bytes to its disk entry, or to the window of the one reader that wants them.
 ///
 /// | mode | leaves it by |
 /// | --- | --- |
@@ -16,7 +16,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
     enum Mode: Sendable {
         case idle
         case storing(SharedTransfers.Generation, BodyWriter?)
-        case passing(PassThroughChannel, StoredResponse)
+        case passing(WindowBody, StoredResponse)
     }
 
     /// A run of stored bytes, in bytes, for which the transfer ends and another one starts behind
@@ -45,12 +45,8 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         var repeatsStored = false
         /// Whether the readers have asked for nothing more for so long that the transfer ends.
         var hasGivenUp = false
-        /// Stores the delivered bytes of a standalone part.
-        var part: DownloadOperation.PartWriter?
         /// The space reserved for the entry.
         var promise: RoomPromise?
-        /// The end of the bytes that have bypassed the disk.
-        var bypassedEnd: Int64 = 0
         /// How fast the reader takes bytes that bypass the disk.
         var pace: ConsumerPace
         /// Body bytes since the last notification of readers; nil if there is nothing new.
@@ -92,7 +88,6 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
     func willWait() { notifyReaders() }
 
     func withdraw() {
-        dropPart()
         guard case .storing(let generation, let shared) = state.mode
         else { return }
         enter(.idle)
@@ -175,14 +170,10 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         switch state.mode {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
-        case .passing(let channel, _):
-            if let rest = undelivered(of: chunk, at: offset) {
-                let position = offset + Int64(chunk.count - rest.count)
-                passingDigests?.take(rest, at: position)
-                if let length = channel.completeLength { comparePassing(to: length) }
-                keepPart(rest, at: position)
-                try await pass(rest, to: channel)
-            }
+        case .passing(let window, _):
+            passingDigests?.take(chunk, at: offset)
+            if let length = window.completeLength { comparePassing(to: length) }
+            try await pass(chunk, at: offset, to: window)
         case .storing(let generation, let shared):
             if !isShort(generation) { notifyReaders() }
             let arrival = expectsDigests ? willStore(chunk, at: offset, of: generation) : nil
@@ -221,8 +212,8 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
     }
 
     func canReplaceGeneration() -> Bool {
-        guard case .passing(let channel, _) = state.mode else { return true }
-        return !channel.hasDelivered
+        guard case .passing(let window, _) = state.mode else { return true }
+        return !window.hasDelivered
     }
 
     /// The entry with the stored bytes of the current generation; nil if they bypass the disk.
@@ -260,7 +251,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         recorder.willRetry(retry, of: request.key, target: request.target)
     }
 
-    /// Ends the transfer's use of its entry or channel.
+    /// Ends the transfer's use of its entry or window.
     ///
     /// - Throws: if the end of the body cannot be recorded. The entry then has no complete length;
     ///   readers get all bytes.
@@ -269,9 +260,8 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         switch state.mode {
         case .idle:
             break
-        case .passing(let channel, _):
-            endPart()
-            channel.finish(result.map(\.end.bodyEnd))
+        case .passing(let window, _):
+            window.finish(result.map(\.end.bodyEnd))
         case .storing(let generation, let shared):
             try finishStoring(generation, writer: shared, result: result)
         }
@@ -371,7 +361,7 @@ extension StoringSink.Mode {
         case .idle: false
         case .storing(let generation, _):
             generation.received != nil && generation.head.validator == nil
-        case .passing(let channel, _): channel.end == .max
+        case .passing(let window, _): window.end == .max
         }
     }
 }

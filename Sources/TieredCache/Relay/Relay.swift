@@ -30,9 +30,7 @@ struct Relay: Sendable {
         // answers no other request, and a stored response does not answer this one.
         guard request.body == nil else { return try await forward(.bypass) }
         let lookup = responder.lookup(request.lookedUp)
-        let stored = try await lookup.storedEntry()
-        if let part = try await lookup.part(insteadOf: stored) { return relayed(part) }
-        guard let stored else {
+        guard let stored = try await lookup.storedEntry() else {
             recorder.didMiss(lookup.request.key, because: .absent)
             return try await forward(.uriMiss)
         }
@@ -105,12 +103,6 @@ struct Relay: Sendable {
             body: MemoryBody(Data()),
             answer: answer
         )
-    }
-
-    /// Bytes of a standalone part, or the whole 206 as received.
-    private func relayed(_ part: StoredPart) -> RelayResponse {
-        let answer = part.bytes.map(ConditionalResponse.partial) ?? .whole
-        return relayed(responder.response(from: part, for: request.lookedUp), answer: answer)
     }
 
     private func validate(

@@ -67,34 +67,33 @@ extension Fetch {
     func passThroughResponse(
         of transfer: Transfer,
         head: StoredResponse,
-        channel: PassThroughChannel,
-        reason: NotStored,
+        bypass: SharedTransfers.Bypass,
         wanted: WantedRange
     ) throws(CacheError) -> CacheResponse {
         // A prefetch has no reader for the bytes.
-        guard !request.isPrefetch else { throw reason.error(for: request) }
-        let body = PassThroughReader(
-            channel,
+        guard !request.isPrefetch else { throw bypass.reason.error(for: request) }
+        let body = WindowReader(
+            bypass.window,
             range: wanted.bytes,
             subscription: transfer.subscription
         )
         let content = ResponseContent(
             head: head,
-            completeLength: channel.completeLength,
+            completeLength: bypass.window.completeLength,
             wanted: wanted,
             body: body
         )
         let status = CacheStatus.forwarded(
             remainder.reason,
-            isStored: channel.storesPart || reason.isByOwner,
-            detail: channel.storesPart ? nil : reason.detail
+            isStored: bypass.reason.isByOwner,
+            detail: bypass.reason.detail
         )
         return responses.response(
             to: request,
             content: content,
             as: .origin,
             status: status,
-            notStored: reason
+            notStored: bypass.reason
         )
     }
 

@@ -70,14 +70,14 @@ struct Fetch: Sendable {
                     continue
                 }
                 return try await storingResponse(of: transfer, generation: generation)
-            case .passing(let head, let channel, let reason):
-                let wanted = try wantedRange(of: channel, head: head)
-                if channel.delivers(wanted), channel.claim(expecting: request.expectedDigests) {
+            case .passing(let head, let bypass):
+                let window = bypass.window
+                let wanted = try wantedRange(of: window, head: head)
+                if window.delivers(wanted), window.claim(expecting: request.expectedDigests) {
                     return try passThroughResponse(
                         of: transfer,
                         head: head,
-                        channel: channel,
-                        reason: reason,
+                        bypass: bypass,
                         wanted: wanted
                     )
                 }
@@ -140,7 +140,7 @@ struct Fetch: Sendable {
 
     /// The wanted bytes of a body that is not stored.
     private func wantedRange(
-        of channel: PassThroughChannel,
+        of window: WindowBody,
         head: StoredResponse
     ) throws(CacheError) -> WantedRange {
         // The response to HEAD has a length and no body.
@@ -148,7 +148,7 @@ struct Fetch: Sendable {
         let wanted = try WantedRange.resolve(
             for: request,
             head: head,
-            completeLength: channel.completeLength
+            completeLength: window.completeLength
         )
         guard let wanted else { throw lengthUnknown }
         return wanted

@@ -56,8 +56,6 @@ struct LookupOperation: Sendable {
     enum Finding: Sendable {
         /// A stored response; missing bytes are fetched when the body reaches them.
         case stored(StoredEntry, WantedRange, ReuseDecision)
-        /// A standalone part.
-        case part(StoredPart)
         /// The stored bytes of an incomplete response that a running transfer completes.
         case underWay(StoredEntry, DiskEntry, WantedRange, Subscription)
     }
@@ -82,11 +80,9 @@ struct LookupOperation: Sendable {
             guard request.policy != .cacheOnly else { throw notCached() }
             return .incomplete(Remainder(task: .fetch, reason: .method))
         }
-        let stored = try await storedEntry()
-        if let part = try await part(insteadOf: stored) {
-            return .complete(.part(part))
+        guard let stored = try await storedEntry() else {
+            return try miss(.absent, reason: .uriMiss)
         }
-        guard let stored else { return try miss(.absent, reason: .uriMiss) }
         return try await decide(about: stored)
     }
 
@@ -115,10 +111,7 @@ struct LookupOperation: Sendable {
     func wouldAnswer() async -> Bool {
         guard request.isCacheable else { return false }
         do throws(CacheError) {
-            let stored = try await storedEntry()
-            guard try await part(insteadOf: stored) == nil else { return true }
-            guard let stored else { return false }
-            guard decision(about: stored).isUse,
+            guard let stored = try await storedEntry(), decision(about: stored).isUse,
                 let wanted = try WantedRange.resolve(
                     for: request,
                     completeLength: stored.completeLength

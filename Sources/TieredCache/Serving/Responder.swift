@@ -119,8 +119,6 @@ final class Responder: Sendable {
                 decision: decision,
                 for: request
             )
-        case .part(let part):
-            return response(from: part, for: request)
         case .underWay(let stored, let entry, let wanted, let transfer):
             return try await response(
                 from: stored,

@@ -32,30 +32,6 @@ extension Storage {
         return free ?? oldest.key
     }
 
-    /// The key under which to store a part: that of the same part, else a free one, else that of
-    /// the oldest.
-    ///
-    /// Reads the disk: call it where that may block.
-    func partKey(for stored: StoredResponse, of key: CacheKey) -> CacheKey {
-        var free: CacheKey?
-        var oldest: (key: CacheKey, time: WallTime)?
-        for key in key.parts {
-            guard let head = storedHead(under: key) else {
-                free = free ?? key
-                continue
-            }
-            if head.fields[.contentRange] == stored.fields[.contentRange],
-                head.selectingFields == stored.selectingFields
-            {
-                return key
-            }
-            if oldest.map({ head.responseTime < $0.time }) ?? true {
-                oldest = (key, head.responseTime)
-            }
-        }
-        return free ?? oldest?.key ?? CacheKey(part: 1, of: key)
-    }
-
     /// The cause of the removal if the response stored under a key is replaced now.
     ///
     /// Reads the disk: call it where that may block.

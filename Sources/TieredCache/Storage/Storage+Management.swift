@@ -89,7 +89,7 @@ extension Storage {
             try removeAll(of: key, from: store)
         }
         // A reader may have promoted it before it was gone from the disk.
-        for further in key.further { memory.remove(further) }
+        for further in key.variants { memory.remove(further) }
         memory.remove(key)
         if wasInMemory || wasOnDisk {
             recorder.didRemove(key)
@@ -109,7 +109,7 @@ extension Storage {
         from store: DiskStore
     ) throws(CacheError) -> Bool {
         var wasStored = try store.remove(key)
-        for further in key.further where try store.remove(further) {
+        for further in key.variants where try store.remove(further) {
             wasStored = true
         }
         return wasStored

@@ -36,7 +36,7 @@ extension Storage {
 
     /// Marks the responses stored under a key for validation before their next use.
     func invalidate(_ key: CacheKey) async {
-        let keys = [key] + key.further
+        let keys = [key] + key.variants
         for key in keys { memory.remove(key) }
         let onDisk = keys.filter { !isKnownAbsent($0) }
         guard !onDisk.isEmpty else { return }

@@ -5,7 +5,8 @@ import TieredCacheTesting
 
 @testable import TieredCacheProxy
 
-/// Parts that nothing may be joined to, from an origin's socket to a client's and from the disk.
+/// Parts that nothing may be joined to, or that contradict what is stored, from an origin's socket
+/// to a client's.
 @Suite(.tags(.realTime), .timeLimit(.minutes(10)))
 struct ReversePartTests {
     /// An origin with ranges and without a validator; what it has changes with each request.
@@ -32,29 +33,26 @@ struct ReversePartTests {
     }
 
     @Test(arguments: [false, true])
-    func aSecondRequestIsAHit(isShared: Bool) async throws {
+    func partsArePassedOn(isShared: Bool) async throws {
         try await ReverseFixture.run {
             $0.configuration.isShared = isShared
         } origin: { connection, request in
             try Self.answer(connection, request)
         } _: { fixture in
-            for isHit in [false, true] {
+            for _ in 0..<2 {
                 let end = try await fixture.ask("/a", "Range: bytes=-70000")
                 #expect(end.status == 206 && end["content-range"] == "bytes 130000-199999/200000")
                 #expect(firstDifference(end.body, Self.bytes(130_000..<200_000, seed: 1)) == nil)
-                #expect(end["cache-status"]?.contains("; hit;") == isHit)
                 let start = try await fixture.ask("/a", "Range: bytes=100-199")
                 #expect(start.status == 206 && start["content-range"] == "bytes 100-199/200000")
                 #expect(firstDifference(start.body, Self.bytes(100..<200, seed: 2)) == nil)
-                #expect(start["cache-status"]?.contains("; hit;") == isHit)
             }
-            let inside = try await fixture.ask("/a", "Range: bytes=150000-150009")
-            #expect(firstDifference(inside.body, Self.bytes(150_000..<150_010, seed: 1)) == nil)
-            #expect(fixture.origin.requests.count == 2)
-            // The whole comes from the origin alone.
+            #expect(fixture.origin.requests.count == 4)
             let whole = try await fixture.ask("/a")
             #expect(whole.status == 200 && whole.body == Self.bytes(0..<200_000, seed: 2))
-            #expect(fixture.origin.requests.count == 3)
+            let stored = try await fixture.ask("/a", "Range: bytes=100-199")
+            #expect(firstDifference(stored.body, Self.bytes(100..<200, seed: 2)) == nil)
+            #expect(fixture.origin.requests.count == 5)
         }
     }
 

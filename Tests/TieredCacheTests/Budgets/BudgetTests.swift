@@ -20,7 +20,7 @@ struct BudgetTests {
     private static let diskHit =
         Budget(locks: 29, tasks: 1, instances: 9, handovers: 2, calls: 1)
     private static let memoryMiss =
-        Budget(locks: 91, tasks: 1, instances: 20, handovers: 3, calls: 0)
+        Budget(locks: 88, tasks: 1, instances: 20, handovers: 3, calls: 0)
     private static let storedMiss =
         Budget(locks: 198, tasks: 1, instances: 22, handovers: 3, calls: 8)
     private static let confirmation =

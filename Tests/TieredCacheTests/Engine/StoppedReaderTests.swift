@@ -29,7 +29,7 @@ struct StoppedReaderTests {
             var count = 0
             for round in 1...3 {
                 // The buffer is full, and the transfer has one piece more in its hands.
-                let full = PassThroughChannel.capacity + round * piece.count
+                let full = WindowBody.capacity + round * piece.count
                 await fixture.transport.waitForBytesPulled(full)
                 // The transfer's patience with its reader.
                 await fixture.time.waitForSleeper(within: .seconds(1))

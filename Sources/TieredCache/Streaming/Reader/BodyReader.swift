@@ -29,7 +29,7 @@ protocol BodyReader: AnyObject, Sendable {
 enum ReaderBytes: Sendable {
     case seekable(any BodyReader)
     /// They can be read once, in order.
-    case sequential(PassThroughReader)
+    case sequential(WindowReader)
 }
 
 /// One call to read.

@@ -12,6 +12,4 @@ struct EntryOpening: Sendable {
     var transfer: Subscription?
     /// The ranges stored before that transfer began; nil for those stored now.
     var storedBefore: ByteRangeSet?
-    /// Without a fetcher, whether the origin would answer another request.
-    var mayStartAgain = false
 }

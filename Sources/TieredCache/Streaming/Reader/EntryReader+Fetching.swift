@@ -26,8 +26,8 @@ extension EntryReader {
         switch fetcher.status(of: share.transfer, for: entry, at: read.offset) {
         case .underWay:
             break
-        case .claimed(let channel, let storageError):
-            return pass(channel, share: share, storageError: storageError)
+        case .claimed(let window, let storageError):
+            return pass(window, share: share, storageError: storageError)
         case .forOthers:
             leave(share)
             // The transfer may have stored the byte after the last look and before it bypassed the
@@ -76,7 +76,7 @@ extension EntryReader {
                 "\(fetcher.request.target.redacted) did not deliver byte \(read.offset)"
             )
         }
-        // Several readers without a disk cannot share one channel: the later ones fetch alone.
+        // Several readers without a disk cannot share one window: the later ones fetch alone.
         let isExclusive = isExclusive || budget.fruitlessTransfers > (isPlanned ? 2 : 1)
         let (stored, now) = (Self.stored(before: read.offset, in: entry), now)
         let request = state.withLock { state in
@@ -232,9 +232,9 @@ extension EntryReader {
 
     // MARK: Bytes that bypass the disk
 
-    private func pass(_ channel: PassThroughChannel, share: Share, storageError: CacheError?) {
-        let range = channel.start..<channel.end
-        let reader = PassThroughReader(channel, range: range, subscription: share.transfer)
+    private func pass(_ window: WindowBody, share: Share, storageError: CacheError?) {
+        let range = window.start..<window.end
+        let reader = WindowReader(window, range: range, subscription: share.transfer)
         state.withLock { state in
             state.shares.removeAll { $0.transfer === share.transfer }
             (state.passing, state.storageError) = (reader, storageError)
@@ -250,29 +250,33 @@ extension EntryReader {
         // A reader without a planner has requested the whole gap; and without ranges another
         // transfer would begin no nearer.
         let reach = isPlanned && !isSequential ? RequestQueueStateMachine.bridge : .max
-        let taken: PassThroughReader.Taken
+        let taken: WindowBody.Taken
         do throws(CacheError) {
-            taken = try passing.take(read, within: reach)
+            taken = try passing.take(
+                at: read.offset,
+                atMost: read.destination.count,
+                within: reach
+            )
         } catch {
             drop(passing)
             throw error
         }
         switch taken {
-        case .bytes(let count):
-            state.withLock { $0.counts.add(fromOrigin: Int64(count)) }
-            return count
+        case .bytes(let bytes):
+            state.withLock { $0.counts.add(fromOrigin: Int64(bytes.count)) }
+            return read.destination.copy(bytes)
         case .awaited(let seen):
             try budget.check(read.offset)
-            await budget.wait(on: passing.signal, after: seen)
+            await budget.wait(on: passing.window.signal, after: seen)
         case .end, .outOfReach:
             drop(passing)
         }
         return .some(nil)
     }
 
-    private func drop(_ passing: PassThroughReader) {
+    private func drop(_ passing: WindowReader) {
         // The transfer ends with its gap, which need not be the end of the body.
-        let end = passing.bodyEnd
+        let end = passing.window.bodyEnd
         state.withLock { state in
             if state.passing === passing { state.passing = nil }
             if let end { state.foundEnd = end }
@@ -302,7 +306,7 @@ extension EntryReader {
         // It has compared the bytes that the disk did not take, too.
         let isCompared =
             transfer?.outcome.isSuccess == true
-            && transfer?.report?.bypass?.channel.isCompared == true
+            && transfer?.report?.bypass?.window.isCompared == true
         if isCompared { undecided = nil }
         transfer?.cancel()
         if let undecided { throw undecided }

@@ -28,7 +28,7 @@ final class EntryReader: BodySource, BodyReader {
         /// The transfers that this reader waits for; without a planner one at most.
         var shares: [Share] = []
         /// The rest of a gap that the disk did not take.
-        var passing: PassThroughReader?
+        var passing: WindowReader?
         /// Whether the reader has taken bytes that the disk did not take.
         var hasPassed = false
         /// What the comparison of such a body has found.
@@ -64,9 +64,6 @@ final class EntryReader: BodySource, BodyReader {
     private let budget: Duration?
     /// The end of the bytes that sequential reads will certainly read; nil if unknown.
     private let expectedEnd: Int64?
-    /// Whether a new request may fetch bytes found missing, though they cannot be combined with the
-    /// entry.
-    private let mayStartAgain: Bool
     /// Whether a complete pinned body had the entry's name when the reader was opened.
     let followsPinned: Bool
     /// The value of ``DiskEntry/losses`` when the reader was opened.
@@ -126,7 +123,6 @@ final class EntryReader: BodySource, BodyReader {
         let length = entry.completeLength
         let isAll = wanted.start == 0 && (wanted.end == nil || wanted.end == length)
         comparesExpected = isAll || !entry.isComplete
-        mayStartAgain = opening.mayStartAgain
         followsPinned = entry.isSuccessor
         (losses, passes) = (entry.losses, entry.passes)
         isPlanned = planner != nil
@@ -385,10 +381,6 @@ final class EntryReader: BodySource, BodyReader {
     }
 
     private func missing(_ offset: Int64) -> CacheError {
-        CacheError(
-            mayStartAgain ? .representationChanged : .notCached,
-            "byte \(offset) is no longer stored"
-                + (mayStartAgain ? "; fetch it again" : " and may not be fetched")
-        )
+        CacheError(.notCached, "byte \(offset) is no longer stored and may not be fetched")
     }
 }

@@ -95,15 +95,19 @@ final class ReopeningReader: BodyReader {
         case .sequential(let reader):
             while true {
                 try budget.checkStop()
-                switch try reader.take(read, within: ReadAheadPlanner.Options().bridge) {
-                case .bytes(let count):
-                    return count
+                switch try reader.take(
+                    at: read.offset,
+                    atMost: read.destination.count,
+                    within: ReadAheadPlanner.Options().bridge
+                ) {
+                case .bytes(let bytes):
+                    return read.destination.copy(bytes)
                 case .awaited(let seen):
                     try budget.check(read.offset)
-                    await budget.wait(on: reader.signal, after: seen)
+                    await budget.wait(on: reader.window.signal, after: seen)
                 case .end:
                     // The requested piece may have ended before the whole.
-                    return length.map { reader.position < $0 } ?? false ? nil : 0
+                    return length.map { reader.window.position < $0 } ?? false ? nil : 0
                 case .outOfReach:
                     return nil
                 }
