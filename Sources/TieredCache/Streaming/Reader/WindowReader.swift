@@ -42,8 +42,10 @@ final class WindowReader: BodySource {
             }
             switch try take(at: position, atMost: Int(clamping: range.upperBound - position)) {
             case .bytes(let bytes): return bytes
-            case .end, .outOfReach: return nil
             case .awaited(let seen): try await wait(after: seen)
+            case .end: return nil
+            // Another task has taken these bytes meanwhile, which is no end.
+            case .outOfReach: continue
             }
         }
     }
