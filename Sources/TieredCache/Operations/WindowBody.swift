@@ -7,7 +7,7 @@ import HTTPCaching
 ///
 /// States: `open` (bytes wait, or the reader waits, or the transfer waits for room) → `finished`
 /// (the transfer has ended, with or without an error; bytes that wait are still taken) or `left`
-/// (by its reader; the next ``append(_:)`` throws).
+/// (by its reader; the next ``append(_:at:)`` throws).
 final class WindowBody: Sendable {
     /// The number of bytes from which the transfer waits.
     static let capacity = 512 * 1024
