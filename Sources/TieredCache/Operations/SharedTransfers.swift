@@ -56,8 +56,6 @@ final class SharedTransfers: Sendable {
         var writers: [UInt64: TransferGroup] = [:]
         /// The ends of bodies that the disk could not record, and the bytes that it did not take.
         var ends: [UInt64: (length: Int64, tail: BodyWriter?)] = [:]
-        /// The digests that were begun last, by generation.
-        var digests: [(generation: UInt64, digests: PassingDigests)] = []
         /// Generations that the origin has contradicted although their validators matched.
         var contradicted: Set<UInt64> = []
         var isMakingEntry = false
@@ -192,44 +190,6 @@ final class SharedTransfers: Sendable {
     ///   - tail: the bytes that the disk did not take; readable as long as this object lives.
     func didReachEnd(_ length: Int64, of entry: DiskEntry, tail: BodyWriter?) {
         state.withLock { $0.ends[entry.generation] = (length, tail) }
-    }
-
-    // MARK: Digests of bodies that entries do not hold whole
-
-    /// How many transfers may be between the bytes of one body that one reader gets: those of other
-    /// readers.
-    private static let maximumDigests = 16
-
-    /// Begins the digests of a body with its bytes before `position`: those that another transfer
-    /// has brought, and stored ones.
-    ///
-    /// Where these bytes are not known, the digests compare nothing. Blocks on the disk.
-    ///
-    /// - Parameters:
-    ///   - expected: the digests to compare with.
-    ///   - entry: the entry of the body.
-    ///   - position: where the bytes of the caller's transfer begin.
-    ///   - most: the most stored bytes that are read for it.
-    /// - Returns: nil if no digest is expected.
-    func beginDigests(
-        _ expected: [ContentDigest],
-        of entry: DiskEntry,
-        to position: Int64,
-        reading most: Int64 = .max
-    ) -> PassingDigests? {
-        let known = state.withLock { $0.digests.filter { $0.generation == entry.generation } }
-            .map(\.digests)
-            .filter { $0.expected == expected && (0...position).contains($0.position) }
-            .max { $0.position < $1.position }
-        guard let digests = known.map(PassingDigests.init(behind:)) ?? PassingDigests(expected)
-        else { return nil }
-        if position - digests.position <= most { digests.take(entry, to: position) }
-        guard digests.position == position else { return digests }
-        state.withLock { state in
-            state.digests.append((entry.generation, digests))
-            if state.digests.count > Self.maximumDigests { state.digests.removeFirst() }
-        }
-        return digests
     }
 
     // MARK: Readers

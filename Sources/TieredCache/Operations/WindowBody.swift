@@ -33,7 +33,6 @@ final class WindowBody: Sendable {
         var finish: Result<Int64?, CacheError>?
         var hasReader = false
         var isLeft = false
-        var isCompared = false
 
         init(at position: Int64) {
             self.position = position
@@ -103,25 +102,10 @@ final class WindowBody: Sendable {
     /// The length of the whole representation, if the origin has sent it.
     let completeLength: Int64?
 
-    /// Whether the transfer verifies a digest of the body, so that it may fail after its last byte.
-    let awaitsDecision: Bool
-
-    /// The digests that the request of the transfer expects: the window is only for a reader that
-    /// expects the same.
-    let expectedDigests: [ContentDigest]
-
-    init(
-        start: Int64,
-        end: Int64 = .max,
-        completeLength: Int64?,
-        awaitsDecision: Bool = false,
-        expectedDigests: [ContentDigest] = []
-    ) {
+    init(start: Int64, end: Int64 = .max, completeLength: Int64?) {
         self.start = start
         self.end = end
         self.completeLength = completeLength
-        self.awaitsDecision = awaitsDecision
-        self.expectedDigests = expectedDigests
         state = Guarded(State(at: start))
     }
 
@@ -130,13 +114,6 @@ final class WindowBody: Sendable {
     /// Whether the window delivers all wanted bytes.
     func delivers(_ wanted: WantedRange) -> Bool {
         start <= wanted.start && (wanted.end ?? completeLength ?? .max) <= end
-    }
-
-    /// Makes a request that expects these digests the only reader.
-    ///
-    /// - Returns: false if there is a reader already, or the body is compared with other digests.
-    func claim(expecting digests: [ContentDigest]) -> Bool {
-        digests == expectedDigests && claim()
     }
 
     /// Makes the caller the only reader; false if there is one already.
@@ -222,12 +199,6 @@ final class WindowBody: Sendable {
     }
 
     // MARK: The transfer's side
-
-    /// Whether the transfer has compared all of the body, and found it right.
-    var isCompared: Bool { state.withLock { $0.isCompared } }
-
-    /// Notes a body that was compared, before ``finish(_:)``.
-    func didCompare() { state.withLock { $0.isCompared = true } }
 
     /// Whether the reader has taken bytes, so that no other generation may follow.
     var hasDelivered: Bool { position != start }

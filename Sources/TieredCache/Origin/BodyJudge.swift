@@ -7,14 +7,11 @@ import Logging
 struct BodyJudge: Sendable {
     /// What a request learns of a body.
     enum Outcome: Sendable {
-        /// The body is right, no digest was promised, or the body has gaps.
+        /// The body is right, no digest was promised, or the file cannot decide: it has gaps, or
+        /// the disk refuses the rest of it.
         case accepted
-        /// The body has lost bytes that were not compared: right for all but those that read them.
-        case lost(CacheError)
         /// The body is not what the request expects; other requests may use it.
         case refused(CacheError)
-        /// A part of the body was lost while it was compared.
-        case undecided(CacheError)
     }
 
     let storage: Storage
@@ -69,16 +66,15 @@ struct BodyJudge: Sendable {
     ///   - length: the length of the body as far as the caller knows it; nil for that of the entry.
     ///   - comparesExpected: whether the digests that the request expects are compared.
     ///     They are not for a part of a stored body, whose reader begins no long comparison either.
-    ///   - passes: ``DiskEntry/passes`` when the caller began to read; nil for one that has not.
     ///   - waiting: waits for a comparison, as long as the caller may.
     /// - Returns: the outcome for this request.
     /// - Throws: `.representationChanged` or `.integrityFailed` for a body that is not what the
-    ///   origin promised; `.cancelled`, and what `waiting` throws, while the body is compared.
+    ///   origin promised; `.cancelled` if the cache is closed, and what `waiting` throws, while the
+    ///   body is compared.
     func decide(
         about entry: DiskEntry,
         length: Int64? = nil,
         comparesExpected: Bool = true,
-        passes: UInt64? = nil,
         waiting: Waiting = Self.waitForever
     ) async throws(CacheError) -> Outcome {
         let isDue = awaitsDecision(entry)
@@ -87,27 +83,19 @@ struct BodyJudge: Sendable {
         let mayBegin =
             comparesExpected || (length ?? entry.completeLength ?? 0) <= Self.maximumForPart
         while true {
-            let step = entry.nextStep(
-                for: wanted,
-                length: length,
-                mayBegin: mayBegin,
-                passes: passes
-            )
-            switch step {
+            switch entry.nextStep(for: wanted, length: length, mayBegin: mayBegin) {
             case .nothing:
                 return .accepted
-            case .lost:
-                return .lost(lost)
             case .fail(let failure):
                 throw failure
             case .refuse(let refusal):
                 noteRefusal(refusal)
                 return .refused(refusal)
             case .wait(let comparison):
-                if let error = try await end(of: comparison, waiting) { return .undecided(error) }
+                guard try await end(of: comparison, waiting) else { return .accepted }
             case .compare(let comparison):
                 begin(comparison, of: entry, to: length ?? entry.completeLength ?? 0)
-                if let error = try await end(of: comparison, waiting) { return .undecided(error) }
+                guard try await end(of: comparison, waiting) else { return .accepted }
             }
         }
     }
@@ -130,6 +118,57 @@ struct BodyJudge: Sendable {
         return !isDue && entry.hasMet(wanted(of: entry, isDue: isDue))
     }
 
+    // MARK: Delivered bytes
+
+    /// What the reader of a whole body compares its bytes with; nil if nothing is to be decided.
+    func digests(of entry: DiskEntry) -> ReaderDigests? {
+        let isDue = awaitsDecision(entry)
+        guard isDue || !request.expectedDigests.isEmpty, !accepts(entry) else { return nil }
+        return ReaderDigests(promised: isDue ? Self.promise(of: entry) : [], judge: self)
+    }
+
+    /// The same for the whole body of a response that is not stored.
+    func digests(of head: StoredResponse) -> ReaderDigests? {
+        // A relay verifies nothing: the recipient of the fields can (RFC 9530 §1).
+        let promised = request.relay == nil ? head.promisedDigests : []
+        return ReaderDigests(promised: promised, judge: self)
+    }
+
+    /// Notes that a reader has found a body right that is not stored.
+    func didDeliver() {
+        origins.integrity.withLock { integrity in
+            integrity.didMatch(request.key)
+            integrity.didMatch(request.key, expecting: request.expectedDigests)
+        }
+    }
+
+    /// The error of a reader that has found a body wrong that is not stored.
+    ///
+    /// The reader has the bytes by then, so there is no second attempt; but a guest fetches once
+    /// more, past what the owner has stored.
+    func error(
+        delivering found: ContentDigest,
+        insteadOf expected: ContentDigest,
+        isPromise: Bool
+    ) -> CacheError {
+        let words = "\(request.target.redacted) has \(found) instead of \(expected)"
+        let final = CacheError(.integrityFailed, "\(words); its bytes have been delivered")
+        guard storage.storageError?.code == .notOwner else { return final }
+        let now = origins.time.monotonicTime()
+        let decision = origins.integrity.withLock {
+            $0.didMismatch(
+                request.key,
+                expecting: isPromise ? [] : request.expectedDigests,
+                isGone: false,
+                now: now
+            )
+        }
+        guard decision == .refetch else { return final }
+        return CacheError(.representationChanged, "\(words); fetch it again")
+    }
+
+    // MARK: Files
+
     /// Begins a comparison, which goes on if the request that began it has no more time for it.
     private func begin(
         _ comparison: BodyDecision.Comparison,
@@ -145,18 +184,15 @@ struct BodyJudge: Sendable {
 
     /// Waits for the end of a comparison.
     ///
-    /// - Returns: the error of a body that could not be compared.
-    /// - Throws: what `waiting` throws.
+    /// - Returns: whether the file could be compared.
+    /// - Throws: `.cancelled` if the cache was closed; what `waiting` throws.
     private func end(
         of comparison: BodyDecision.Comparison,
         _ waiting: Waiting
-    ) async throws(CacheError) -> CacheError? {
+    ) async throws(CacheError) -> Bool {
         while true {
             let seen = comparison.signal.version
-            if let outcome = comparison.latch.outcome {
-                guard case .failure(let error) = outcome else { return nil }
-                return error
-            }
+            if let outcome = comparison.latch.outcome { return try outcome.get() }
             try await waiting(comparison.signal, seen)
         }
     }
@@ -203,22 +239,22 @@ struct BodyJudge: Sendable {
 
     /// Compares a body, on threads that may block.
     ///
-    /// - Returns: a failure if a part of the body was lost meanwhile; success also where the bytes
-    ///   have changed, so that they are compared again.
+    /// - Returns: false if the file is not whole after all; true also where the bytes have changed,
+    ///   so that they are compared again.
     private func compare(
         _ entry: DiskEntry,
         to length: Int64,
         for comparison: BodyDecision.Comparison
-    ) async -> Result<Void, CacheError> {
+    ) async -> Result<Bool, CacheError> {
         let wanted = comparison.wanted
-        let (version, found, isRecorded) = await storage.writers.run { basis(of: entry, wanted) }
+        let begun = await storage.writers.run { basis(of: entry, wanted) }
+        guard let (version, found, isRecorded) = begun else { return .success(false) }
         var digester = BodyDigester(entry: entry, length: length, storage: storage, found: found)
         let promise = isRecorded ? .same : await digester.compare(with: wanted.promised)
         let expected = promise == .same ? await digester.compare(with: wanted.expected) : .same
         guard promise != .unreadable, expected != .unreadable else {
             // Bytes that were written meanwhile may have been read in part.
-            if entry.decisionVersion != version { return .success(()) }
-            return .failure(lost)
+            return .success(entry.decisionVersion != version)
         }
         guard promise != .stopped, expected != .stopped else { return .failure(.leftTransfer) }
         let finding = Finding(
@@ -230,21 +266,22 @@ struct BodyJudge: Sendable {
             isProven: !digester.lacksAlgorithm
         )
         await storage.writers.run { conclude(entry, wanted, finding) }
-        return .success(())
+        return .success(true)
     }
 
     /// What a comparison begins with: the number of changes of the bytes, the digests of them that
-    /// are known, and whether they are known to keep the promise.
+    /// are known, and whether they are known to keep the promise; nil if the disk refuses an end
+    /// that is in memory.
     private func basis(
         of entry: DiskEntry,
         _ wanted: BodyExpectation
-    ) -> (version: UInt64, found: [ContentDigest], isRecorded: Bool) {
+    ) -> (version: UInt64, found: [ContentDigest], isRecorded: Bool)? {
         do throws(CacheError) {
             // Readers may have read the ends of writers that are not on disk yet.
             try entry.sealFullEnds()
         } catch {
-            // Such an end is compared in memory, where its readers read it.
             recorder.didFailToStore(request.key, target: request.target, error: error)
+            return nil
         }
         let (version, found) = entry.comparisonBasis
         let isRecorded = !wanted.promised.isEmpty && entry.isRecorded(wanted.promised)
@@ -291,14 +328,6 @@ struct BodyJudge: Sendable {
             origins.integrity.withLock { $0.didMatch(request.key, expecting: wanted.expected) }
         }
         storage.disk.openStore?.releaseQuarantine(of: entry.key)
-    }
-
-    private var lost: CacheError {
-        CacheError(
-            .representationChanged,
-            "a part of \(request.target.redacted) was lost before the whole could be compared "
-                + "with its digest; fetch it again"
-        )
     }
 
     // MARK: Mismatches
@@ -377,5 +406,13 @@ struct BodyJudge: Sendable {
         origins.integrity.withLock {
             $0.didMeetAgain(request.key, expecting: request.expectedDigests, now: now)
         }
+    }
+}
+
+extension StoredResponse {
+    /// The digests of the body that the origin promised.
+    var promisedDigests: [ContentDigest] {
+        // The fields of a part speak of the whole.
+        status == 203 || status == 206 ? [] : ContentDigest.promised(in: fields)
     }
 }

@@ -27,6 +27,7 @@ struct DownloadOperation: Sendable {
     var isForOneReader = false
 
     var recorder: Recorder { storage.recorder }
+    var judge: BodyJudge { BodyJudge(storage: storage, origins: origins, request: request) }
 
     /// Fetches the bytes; after the first wait for the origin on a thread that may block on the
     /// disk.
@@ -46,23 +47,11 @@ struct DownloadOperation: Sendable {
         guard !context.isCancelled else { return .failure(.leftTransfer) }
         var result = await download(into: sink)
         sink.didEndBody()
-        var passed = result
-        if case .success(let outcome) = result {
-            switch passedOutcome(of: sink, outcome: outcome) {
-            case .wrong(let error):
-                passed = .failure(error)
-                result = passed
-            case .unexpected(let error):
-                passed = .failure(error)
-            case .right, .changed, nil:
-                break
-            }
-        }
         // Before any request sees the end: requests from now on get a new transfer, not this
         // failure.
         if case .failure = result { context.shrinkCoverage(to: 0) }
         do throws(CacheError) {
-            try sink.finish(passed)
+            try sink.finish(result)
         } catch {
             recorder.didFailToStore(request.key, target: request.target, error: error)
         }

@@ -35,7 +35,6 @@ extension StoringSink {
             guard stored.isSameShape(as: known),
                 window.restart(start: start.offset, completeLength: start.completeLength)
             else { throw CacheError.changed(operation.request.target) }
-            beginDigests(of: stored, start: start)
             return
         }
         if operation.stored != nil {
@@ -61,10 +60,8 @@ extension StoringSink {
             )
             if case .storing(_, let old?) = state.mode { end(old) }
             enter(.storing(generation, nil))
-            beginComparing(generation, at: start.offset)
             publish(.storing(generation))
         case .failure(let reason):
-            beginDigests(of: stored, start: start)
             beginPassing(
                 with: operation.receivedResponse(for: head, start: start, stored: stored) ?? stored,
                 from: start.offset,
@@ -73,14 +70,6 @@ extension StoringSink {
                 reason: reason
             )
         }
-    }
-
-    /// Computes digests of a whole body that bypasses the disk.
-    ///
-    /// A client of a relay can verify its response itself.
-    private func beginDigests(of head: StoredResponse, start: GenerationStart) {
-        let isWhole = start.offset == 0 && !start.isVerbatim && operation.request.relay == nil
-        passingDigests = isWhole ? PassingDigests(operation.expectedDigests(of: head)) : nil
     }
 
     private func beginPassing(
@@ -110,13 +99,7 @@ extension StoringSink {
     ) -> WindowBody {
         // No other request can use bytes that are not stored, so none may join from now on.
         context.shrinkCoverage(to: 0)
-        let window = WindowBody(
-            start: start,
-            end: end,
-            completeLength: completeLength,
-            awaitsDecision: passingDigests != nil,
-            expectedDigests: operation.request.expectedDigests
-        )
+        let window = WindowBody(start: start, end: end, completeLength: completeLength)
         enter(.passing(window, head))
         return window
     }
@@ -144,7 +127,6 @@ extension StoringSink {
         }
         let generation = SharedTransfers.Generation(head: stored, entry: base.entry)
         enter(.storing(generation, nil))
-        beginComparing(generation, at: offset)
         publish(.storing(generation))
     }
 

@@ -33,12 +33,6 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         var received: Int64 = 0
         /// Body bytes that the disk has accepted so far.
         var stored: Int64 = 0
-        /// What the body is compared with.
-        var expected: [ContentDigest] = []
-        /// Digests of a body of which the disk does not take all.
-        var digests: PassingDigests?
-        /// What was found of that body.
-        var passed: BodyDecision.Outcome?
         /// The end of the bytes that a request wants.
         var end: Int64
         /// Whether the origin sends stored bytes again, because it does not support ranges.
@@ -125,15 +119,6 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         return generation
     }
 
-    /// The digests of a body of which the disk does not take all; nil if none are computed.
-    var passingDigests: PassingDigests? {
-        get { state.digests }
-        set {
-            state.digests = newValue
-            state.passed = nil
-        }
-    }
-
     // MARK: DownloadSink
 
     func didReceiveHead(_ head: DownloadHead) async throws(CacheError) {
@@ -166,25 +151,17 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
             notifyReaders()
             try await limiter.take(chunk.count, priority: context.priority)
         }
-        let expectsDigests = !state.expected.isEmpty
         switch state.mode {
         case .idle:
             throw CacheError(.originFailed, "body bytes without a representation")
         case .passing(let window, _):
-            passingDigests?.take(chunk, at: offset)
-            if let length = window.completeLength { comparePassing(to: length) }
             try await pass(chunk, at: offset, to: window)
         case .storing(let generation, let shared):
             if !isShort(generation) { notifyReaders() }
-            let arrival = expectsDigests ? willStore(chunk, at: offset, of: generation) : nil
-            defer { if let arrival { generation.entry.endArrival(arrival) } }
             do throws(CacheError) {
                 try store(chunk, at: offset, generation: generation, writer: shared)
             } catch {
                 try await bypassDisk(chunk, at: offset, generation: generation, error: error)
-            }
-            if expectsDigests, let length = generation.entry.completeLength {
-                comparePassing(to: length)
             }
         }
         let end = offset + Int64(chunk.count)
@@ -345,15 +322,6 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
 }
 
 extension StoringSink.Mode {
-    /// The head of the body; nil before there is one.
-    var head: StoredResponse? {
-        switch self {
-        case .idle: nil
-        case .storing(let generation, _): generation.head
-        case .passing(_, let head): head
-        }
-    }
-
     /// Whether the body belongs to a response that must not be cut at a range: an error, a
     /// redirect, or one without a validator.
     fileprivate var isStandalone: Bool {

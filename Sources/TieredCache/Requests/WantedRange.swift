@@ -13,6 +13,11 @@ struct WantedRange: Hashable, Sendable {
     /// The number of bytes; 0 if the end is unknown.
     var count: Int { Int((end ?? start) - start) }
 
+    /// Whether it has all bytes of a body of that length.
+    func isAll(of completeLength: Int64?) -> Bool {
+        start == 0 && (end == nil || end == completeLength)
+    }
+
     /// Resolves a range; nil if not one byte of it exists, and for a suffix of a representation of
     /// unknown length.
     init?(_ spec: ByteRangeSpec?, completeLength: Int64?) {

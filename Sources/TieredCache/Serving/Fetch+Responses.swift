@@ -72,14 +72,18 @@ extension Fetch {
     ) throws(CacheError) -> CacheResponse {
         // A prefetch has no reader for the bytes.
         guard !request.isPrefetch else { throw bypass.reason.error(for: request) }
+        let length = bypass.window.completeLength
+        // A response with an error status may be cut anywhere, and a 206 is a part.
+        let isWhole = head.status < 300 && head.status != 206 && wanted.isAll(of: length)
         let body = WindowReader(
             bypass.window,
             range: wanted.bytes,
-            subscription: transfer.subscription
+            subscription: transfer.subscription,
+            digests: isWhole ? responder.bodyJudge(for: request).digests(of: head) : nil
         )
         let content = ResponseContent(
             head: head,
-            completeLength: bypass.window.completeLength,
+            completeLength: length,
             wanted: wanted,
             body: body
         )

@@ -2,7 +2,8 @@ import CLibcrypto
 import HTTPCaching
 
 /// A digest of bytes that arrive in pieces; for one thread at a time.
-struct DigestContext: ~Copyable {
+struct DigestContext: ~Copyable, @unchecked Sendable {
+    // Unchecked: a context is bound to no thread, and the value has one owner.
     private let context: OpaquePointer
     private let algorithm: ContentDigest.Algorithm
 
@@ -18,23 +19,8 @@ struct DigestContext: ~Copyable {
         self.algorithm = algorithm
     }
 
-    private init(_ context: OpaquePointer, _ algorithm: ContentDigest.Algorithm) {
-        self.context = context
-        self.algorithm = algorithm
-    }
-
     deinit {
         EVP_MD_CTX_free(context)
-    }
-
-    /// A digest of the same bytes so far; nil if libcrypto is out of memory.
-    func copy() -> DigestContext? {
-        guard let other = EVP_MD_CTX_new() else { return nil }
-        guard EVP_MD_CTX_copy_ex(other, context) == 1 else {
-            EVP_MD_CTX_free(other)
-            return nil
-        }
-        return DigestContext(other, algorithm)
     }
 
     /// - Returns: whether libcrypto accepted the bytes.

@@ -22,7 +22,7 @@ struct BudgetTests {
     private static let memoryMiss =
         Budget(locks: 88, tasks: 1, instances: 20, handovers: 3, calls: 0)
     private static let storedMiss =
-        Budget(locks: 198, tasks: 1, instances: 22, handovers: 3, calls: 8)
+        Budget(locks: 194, tasks: 1, instances: 22, handovers: 3, calls: 8)
     private static let confirmation =
         Budget(locks: 74, tasks: 1, instances: 19, handovers: 3, calls: 8)
     private static let chunk =

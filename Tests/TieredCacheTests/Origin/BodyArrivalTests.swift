@@ -29,7 +29,7 @@ struct BodyArrivalTests {
     }
 
     @Test(
-        "who has read them while they are written learns what the transfer finds",
+        "who has read them while they are written is not told the end of a wrong body",
         arguments: Source.allCases,
         [true, false]
     )

@@ -137,25 +137,4 @@ struct BodyConclusionTests {
             for comparison in comparisons { try await comparison.value }
         }
     }
-
-    @Test("a block that was begun, and that nobody has read, is no loss")
-    func unread() async throws {
-        try await fixture.withCache(
-            InMemoryFileSystem(time: time),
-            ScriptedTransport([])
-        ) { cache in
-            let entry = try await fixture.storePromising(Fixture.body, in: cache)
-            entry.lose(1)
-            let losses = entry.losses
-            for isRead in [false, true] {
-                let writer = try entry.beginWriting(at: 65_536)
-                try Data(repeating: 1, count: 100).withUnsafeBytes { try writer.write($0) }
-                if isRead {
-                    #expect(entry.readAll(65_536..<65_546).count == 10)
-                }
-                writer.end()
-                #expect(entry.losses == losses + (isRead ? 1 : 0))
-            }
-        }
-    }
 }

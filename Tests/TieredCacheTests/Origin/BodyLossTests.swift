@@ -70,7 +70,7 @@ struct BodyLossTests {
                 let error = await #expect(throws: CacheError.self) {
                     try await reader.read(at: Int64(Fixture.body.count), count: 1)
                 }
-                #expect(error?.code == .representationChanged)
+                #expect(error?.code == .integrityFailed)
             }
         }
     }

@@ -33,7 +33,7 @@ struct BodyDecision: Sendable {
         /// Whether the promise is compared, rather than an expectation alone.
         let comparesPromise: Bool
         /// Its end.
-        let latch: Latch<Void>
+        let latch: Latch<Bool>
         /// Bumped at its end, for those that wait no longer than they may.
         let signal: ProgressSignal
 
@@ -49,8 +49,6 @@ struct BodyDecision: Sendable {
     enum Step: Sendable {
         /// Nothing: the body is right, no digest was promised, or the body has gaps.
         case nothing
-        /// The body has lost bytes that were to be compared, so that it has gaps.
-        case lost
         /// The caller compares.
         case compare(Comparison)
         /// Another task compares.
@@ -78,12 +76,6 @@ struct BodyDecision: Sendable {
     private var isConcluding = false
     private var failure: CacheError?
     private var refusals: [[ContentDigest]: CacheError] = [:]
-    /// What transfers have found of bytes that the disk did not take.
-    private(set) var passed = PassedBodies()
-    /// The writes of last bytes by transfers, which compare by themselves what the disk refuses.
-    private var arrivals: [Comparison] = []
-    /// How often bytes were lost: readers may have read them before.
-    private(set) var losses: UInt64 = 0
     /// The number of changes of the bytes.
     private(set) var version: UInt64 = 0
 
@@ -137,23 +129,16 @@ struct BodyDecision: Sendable {
     /// - Parameters:
     ///   - wanted: what the body has to be.
     ///   - isWhole: whether all bytes of the body can be read.
-    ///   - isTooLong: whether they never can be: what the origin promised is then compared as the
-    ///     bytes come, if at all.
     ///   - mayBegin: whether the caller would compare; if not, it learns what is known, and waits
     ///     for no comparison.
-    ///   - passes: the count of ``passed`` when the request began to read; nil for one that has
-    ///     not.
     /// - Returns: the step; after ``Step/compare(_:)`` call ``didCompare(_:found:outcome:)``.
     mutating func nextStep(
         for wanted: BodyExpectation,
         isWhole: Bool,
-        isTooLong: Bool = false,
-        mayBegin: Bool = true,
-        passes: UInt64? = nil
+        mayBegin: Bool = true
     ) -> Step {
         if isConcluding, let comparison { return .wait(comparison) }
         if let failure { return .fail(failure) }
-        if let passes, let step = passed.step(for: wanted, since: passes) { return step }
         var wanted = wanted
         // A body that was fetched for one expectation alone is compared with it by all.
         if let requester, !requester.isEmpty { wanted.expected = requester }
@@ -164,11 +149,7 @@ struct BodyDecision: Sendable {
         }
         let isExpectationDue = !wanted.expected.isEmpty && !met.contains(wanted.expected)
         guard isExpectationDue || isDue(promised: wanted.promised) else { return .nothing }
-        guard mayBegin else { return .nothing }
-        if let arrival = arrivals.first { return .wait(arrival) }
-        guard isWhole else {
-            return losses > 0 && (isExpectationDue || !isTooLong) ? .lost : .nothing
-        }
+        guard mayBegin, isWhole else { return .nothing }
         if let comparison { return .wait(comparison) }
         let begun = Comparison(
             wanted: wanted,
@@ -216,34 +197,10 @@ struct BodyDecision: Sendable {
         proven = isProven ? promised : []
     }
 
-    /// Notes what a transfer has found of a body that the disk did not take, for the requests so
-    /// far.
-    mutating func didPass(_ wanted: BodyExpectation, outcome: Outcome) {
-        passed.add(outcome, of: wanted)
-    }
-
-    /// Notes that a transfer begins to write the last bytes, and compares by itself what the disk
-    /// refuses of them: they can be read until then, and are gone behind it.
-    ///
-    /// - Returns: what others wait for; end it with ``endArrival(_:)``, and complete its latch.
-    mutating func beginArrival() -> Comparison {
-        let nothing = BodyExpectation(promised: [], expected: [])
-        let arrival = Comparison(wanted: nothing, comparesPromise: false)
-        arrivals.append(arrival)
-        return arrival
-    }
-
-    mutating func endArrival(_ arrival: Comparison) {
-        arrivals.removeAll { $0.latch === arrival.latch }
-    }
-
     mutating func endComparison() {
         comparison = nil
         isConcluding = false
     }
-
-    /// Notes bytes that are gone, and may have been read before.
-    mutating func didLoseBytes() { losses += 1 }
 
     /// Notes bytes that were written: what was found of others says nothing about them.
     mutating func didChangeBytes() {
@@ -253,6 +210,5 @@ struct BodyDecision: Sendable {
         met = []
         found = []
         refusals = [:]
-        passed.didChangeBytes()
     }
 }

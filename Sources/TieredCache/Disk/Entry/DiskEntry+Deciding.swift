@@ -40,24 +40,15 @@ extension DiskEntry {
     ///   - wanted: what the body has to be.
     ///   - length: the length of the body where the entry does not know it.
     ///   - mayBegin: whether the caller would compare.
-    ///   - passes: ``passes`` when the request began to read; nil for one that has not.
     /// - Returns: the step.
     func nextStep(
         for wanted: BodyExpectation,
         length: Int64?,
-        mayBegin: Bool = true,
-        passes: UInt64? = nil
+        mayBegin: Bool = true
     ) -> BodyDecision.Step {
         let isWhole = isWhole(to: length)
-        let isTooLong = !isWhole && isTooLong
         return state.withLock {
-            $0.decision.nextStep(
-                for: wanted,
-                isWhole: isWhole,
-                isTooLong: isTooLong,
-                mayBegin: mayBegin,
-                passes: passes
-            )
+            $0.decision.nextStep(for: wanted, isWhole: isWhole, mayBegin: mayBegin)
         }
     }
 
@@ -68,13 +59,6 @@ extension DiskEntry {
     var comparisonBasis: (version: UInt64, found: [ContentDigest]) {
         state.withLock { ($0.decision.version, $0.decision.found) }
     }
-
-    /// How often bytes were lost, for the readers that may have read them.
-    var losses: UInt64 { state.withLock { $0.decision.losses } }
-
-    /// How often something was found of a body that the disk did not take, for the readers that may
-    /// have read it.
-    var passes: UInt64 { state.withLock { $0.decision.passed.count } }
 
     /// Records a comparison, unless bytes were written since it began; see
     /// ``BodyDecision/didCompare(with:found:outcome:isProven:)``.
@@ -101,21 +85,6 @@ extension DiskEntry {
 
     func endComparison() { state.withLock { $0.decision.endComparison() } }
 
-    /// Notes what a transfer has found of a body that the disk did not take.
-    func didPass(_ wanted: BodyExpectation, outcome: BodyDecision.Outcome) {
-        state.withLock { $0.decision.didPass(wanted, outcome: outcome) }
-    }
-
-    /// Notes that a transfer begins to write the last bytes; end it with ``endArrival(_:)``.
-    func beginArrival() -> BodyDecision.Comparison {
-        state.withLock { $0.decision.beginArrival() }
-    }
-
-    func endArrival(_ arrival: BodyDecision.Comparison) {
-        state.withLock { $0.decision.endArrival(arrival) }
-        arrival.latch.complete(with: .success(()))
-    }
-
     /// Whether the present bytes are known to be what a request wants.
     func hasMet(_ wanted: BodyExpectation) -> Bool {
         state.withLock { $0.decision.hasMet(wanted) }
@@ -124,20 +93,6 @@ extension DiskEntry {
     /// Whether nothing forbids that the body takes the name of a pinned one.
     func permitsName(promised: [ContentDigest]) -> Bool {
         state.withLock { $0.decision.permitsName(promised: promised) }
-    }
-
-    /// Whether the body is whole with the bytes of `range`, and not without them.
-    ///
-    /// - Complexity: O(blocks) where that is likely, otherwise O(1).
-    func lacks(only range: Range<Int64>) -> Bool {
-        state.withLock { state in
-            guard let length = state.table.completeLength else { return false }
-            let missing = BlockTable.blockCount(length) - Int64(state.table.storedCount)
-            let most = BlockTable.blockCount(Int64(range.count)) + 1 + Int64(state.tails.count)
-            guard missing > 0, missing <= most else { return false }
-            let gaps = state.storedRanges.gaps(in: 0..<length).ranges
-            return !gaps.isEmpty && gaps.allSatisfy { $0.clamped(to: range) == $0 }
-        }
     }
 
     /// Whether every byte up to `length` is readable, on disk or in the unsealed ends of writers.
@@ -185,7 +140,6 @@ extension DiskEntryState {
 
     /// Notes the bytes of a writer that has ended before they were a block.
     mutating func didLose(_ tail: PartialBlock, of entry: DiskEntry) {
-        if tail.isRead { decision.didLoseBytes() }
         // From now on readers find what is stored there, which may be something else.
         if table.isStored(BlockTable.block(at: tail.range.lowerBound)) {
             didChangeBytes(of: entry)

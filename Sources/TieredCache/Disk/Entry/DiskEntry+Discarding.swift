@@ -66,8 +66,7 @@ extension DiskEntry {
     ///
     /// Blocks already played come first, then those farthest ahead. Empty without a reader: the
     /// download of a whole body must not discard its own beginning. Empty as well while the body is
-    /// to be compared, unless it is never whole: what the disk does not take then is compared on its
-    /// way past it.
+    /// to be compared, unless it is never whole: its readers alone can compare it then.
     func coldRuns(_ count: Int64, head: Int) -> [Range<Int>] {
         let recent = regions.exchange(0, ordering: .relaxed)
         let isTooLong = isTooLong
@@ -100,9 +99,7 @@ extension DiskEntryState {
 
     /// Makes gaps, for readers that may have read what was there.
     fileprivate mutating func giveUp(_ runs: [Range<Int>]) {
-        let stored = runs.joined().filter { table.isStored($0) }
-        for block in stored { table.lose(block) }
-        if !stored.isEmpty { decision.didLoseBytes() }
+        for block in runs.joined() where table.isStored(block) { table.lose(block) }
     }
 
     fileprivate var canGiveUp: Bool {

@@ -181,7 +181,6 @@ extension DiskEntry {
         let wasStored = state.withLock { state in
             guard state.table.isStored(block) else { return false }
             state.table.lose(block)
-            state.decision.didLoseBytes()
             return true
         }
         refreshHotBody()
@@ -204,7 +203,6 @@ extension DiskEntryState {
             table.isStored(block) && bodyOffset + table.extent(of: block).upperBound > size
         }
         for block in lost { table.lose(block) }
-        if !lost.isEmpty { decision.didLoseBytes() }
         return lost
     }
 

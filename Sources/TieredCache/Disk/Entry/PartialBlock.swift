@@ -9,8 +9,6 @@ final class PartialBlock: @unchecked Sendable {
     private(set) var range: Range<Int64>
     /// Whether the writer has ended, whatever the outcome.
     private(set) var isEnded = false
-    /// Whether a reader has had bytes that are only here.
-    private(set) var isRead = false
 
     init(at offset: Int64) {
         bytes = .allocate(byteCount: Int(BlockTable.blockSize), alignment: 64)
@@ -41,7 +39,6 @@ final class PartialBlock: @unchecked Sendable {
     /// Goes on behind what has been written.
     func advance(to offset: Int64, _ state: inout DiskEntryState) {
         range = offset..<offset
-        isRead = false
     }
 
     /// Takes the tail from the entry.
@@ -55,7 +52,6 @@ final class PartialBlock: @unchecked Sendable {
         into buffer: UnsafeMutableRawBufferPointer,
         _ state: inout DiskEntryState
     ) -> Int {
-        isRead = true
         let start = Int(offset - range.lowerBound)
         let count = min(buffer.count, self.count - start)
         buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: contents[start..<(start + count)]))

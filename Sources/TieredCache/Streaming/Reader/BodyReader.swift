@@ -67,6 +67,11 @@ struct ReadDestination: @unchecked Sendable {
 
     var buffer: UnsafeMutableRawBufferPointer { own?.withMemory { $0 } ?? memory }
 
+    /// The first bytes, after they were written.
+    func prefix(_ count: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: buffer[..<count])
+    }
+
     /// Copies as many bytes as fit.
     func copy(_ bytes: Data) -> Int {
         let count = min(bytes.count, count)

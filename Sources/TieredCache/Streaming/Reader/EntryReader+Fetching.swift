@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 
 // Fetching at a byte that is not stored, and ahead of the consumer.
@@ -238,7 +239,6 @@ extension EntryReader {
         state.withLock { state in
             state.shares.removeAll { $0.transfer === share.transfer }
             (state.passing, state.storageError) = (reader, storageError)
-            state.hasPassed = true
         }
     }
 
@@ -264,6 +264,7 @@ extension EntryReader {
         switch taken {
         case .bytes(let bytes):
             state.withLock { $0.counts.add(fromOrigin: Int64(bytes.count)) }
+            bytes.withUnsafeBytes { digests?.take($0, at: read.offset) }
             return read.destination.copy(bytes)
         case .awaited(let seen):
             try budget.check(read.offset)
@@ -288,31 +289,26 @@ extension EntryReader {
     /// Finishes after the last byte: waits for the end of the transfer, and fails if the transfer
     /// finds that the bytes are wrong.
     func finish(at position: Int64, limit: Int64) async throws(CacheError) {
-        try await state.withLock { $0.passing.take() }?.finish()
+        // Nothing else needs the rest of it.
+        let passing = state.withLock { $0.passing.take() }
+        withExtendedLifetime(passing) {}
         let budget = ReadBudget(deadline: nil, time: storage.time, control: nil)
-        var undecided = try await decide(budget: budget)
-        await linger(isForDecision: undecided != nil)
+        try await awaitEnd(budget: budget)
+        await linger()
         await takeName()
         let transfer = state.withLock { state in
             defer { state.shares = [] }
             return state.shares.first?.transfer
         }
+        defer { transfer?.cancel() }
         // The transfer may have found a digest mismatch.
-        if case .failure(let error) = transfer?.outcome,
+        if case .failure(let error) = transfer?.outcome, !isRight,
             [.representationChanged, .integrityFailed].contains(error.code)
         {
             throw error
         }
-        // It has compared the bytes that the disk did not take, too.
-        let isCompared =
-            transfer?.outcome.isSuccess == true
-            && transfer?.report?.bypass?.window.isCompared == true
-        if isCompared { undecided = nil }
-        transfer?.cancel()
-        if let undecided { throw undecided }
-        // The body may be whole only now.
-        let later = try await decide(isCompared: isCompared, budget: budget)
-        if let later { throw later }
+        // The file may be whole only now; lookups find it once it is decided.
+        try await awaitEnd(budget: budget, decidesFile: true)
         guard position > limit else { return }
         // The range lies beyond the end of a body whose length was unknown at first.
         throw CacheError(
@@ -324,12 +320,10 @@ extension EntryReader {
     /// Lets the transfer of this reader reach its own end, which is at most a block away.
     ///
     /// The block is then stored and the connection can be reused. The wait for an origin that does
-    /// not end its response is limited as for a reader that has left. The transfer also decides
-    /// about bytes that the disk did not take.
-    private func linger(isForDecision: Bool) async {
+    /// not end its response is limited as for a reader that has left.
+    private func linger() async {
         guard let fetcher, let transfer = state.withLock({ $0.shares.first?.transfer }),
-            transfer.outcome == nil,
-            transfer.isFirst || isForDecision || transfer.report?.bypass != nil
+            transfer.outcome == nil, transfer.isFirst
         else { return }
         let signal = fetcher.shared.signal
         let budget = storage.time.alarm(after: Lingering.limit) { transfer.cancel() }

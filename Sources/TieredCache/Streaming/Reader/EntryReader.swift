@@ -29,10 +29,6 @@ final class EntryReader: BodySource, BodyReader {
         var shares: [Share] = []
         /// The rest of a gap that the disk did not take.
         var passing: WindowReader?
-        /// Whether the reader has taken bytes that the disk did not take.
-        var hasPassed = false
-        /// What the comparison of such a body has found.
-        var mismatch: CacheError?
         /// The end of the body if the disk could not record it.
         var foundEnd: Int64?
         var storageError: CacheError?
@@ -40,8 +36,6 @@ final class EntryReader: BodySource, BodyReader {
         /// as the cache's.
         var storedAtStart: ByteRangeSet
         var counts = ByteCounts()
-        /// The bytes of the entry that were read; empty for a reader that decides nothing.
-        var taken = ByteRangeSet()
         /// Whether sequential reads have reached the end or failed.
         var hasEnded = false
     }
@@ -54,6 +48,8 @@ final class EntryReader: BodySource, BodyReader {
     /// Whether the reader compares what its request expects: sequential reads reach all bytes, or the
     /// body was not all stored when it was opened.
     let comparesExpected: Bool
+    /// Compares the bytes with what the body has to be; nil if nothing is to be decided.
+    let digests: ReaderDigests?
     let state: Guarded<State>
     /// Whether the reader has a planner.
     let isPlanned: Bool
@@ -66,10 +62,6 @@ final class EntryReader: BodySource, BodyReader {
     private let expectedEnd: Int64?
     /// Whether a complete pinned body had the entry's name when the reader was opened.
     let followsPinned: Bool
-    /// The value of ``DiskEntry/losses`` when the reader was opened.
-    let losses: UInt64
-    /// The value of ``DiskEntry/passes`` when the reader was opened.
-    let passes: UInt64
 
     /// A sequential reader.
     convenience init(_ opening: EntryOpening, wanted: WantedRange) {
@@ -120,11 +112,10 @@ final class EntryReader: BodySource, BodyReader {
         storage = opening.storage
         fetcher = opening.fetcher
         judge = opening.judge
-        let length = entry.completeLength
-        let isAll = wanted.start == 0 && (wanted.end == nil || wanted.end == length)
+        let isAll = wanted.isAll(of: entry.completeLength)
         comparesExpected = isAll || !entry.isComplete
         followsPinned = entry.isSuccessor
-        (losses, passes) = (entry.losses, entry.passes)
+        digests = isAll ? judge?.digests(of: entry) : nil
         isPlanned = planner != nil
         budget = scope?.options.deadline
         expectedEnd = if case .bounded(let range) = scope?.range { range.upperBound } else { nil }
@@ -204,7 +195,7 @@ final class EntryReader: BodySource, BodyReader {
                         time: storage.time,
                         control: nil
                     )
-                    try await awaitEnd(at: position, budget: end)
+                    try await awaitEnd(budget: end)
                 } else {
                     try await finish(at: position, limit: limit)
                 }
@@ -234,6 +225,8 @@ final class EntryReader: BodySource, BodyReader {
     private var nextDeadline: MonotonicTime? { budget.map { now.advanced(by: $0) } }
 
     func lease(_ count: ClosedRange<Int64>, send: (LeasedBytes) -> Int64?) -> Int64? {
+        // Leased bytes are not seen here, so they cannot be compared.
+        guard digests == nil else { return nil }
         let (position, limit) = bounds
         let wanted = min(count.upperBound, limit - position)
         guard wanted >= count.lowerBound else { return nil }
@@ -278,6 +271,7 @@ final class EntryReader: BodySource, BodyReader {
         guard count > 0 else { return nil }
         let range = read.offset..<read.offset + Int64(count)
         noteRead(at: range.upperBound)
+        digests?.take(read.destination.prefix(count), at: read.offset)
         didRead(range, expectedEnd: read.expectedEnd, control: read.control)
         return count
     }
@@ -296,7 +290,7 @@ final class EntryReader: BodySource, BodyReader {
             let outcome = share?.transfer.outcome
             if let count = await readStored(read) {
                 // Only the end says that the body is right.
-                if count == 0 { try await awaitEnd(at: read.offset, budget: budget) }
+                if count == 0 { try await awaitEnd(budget: budget) }
                 return count
             }
             guard let fetcher, let seen else { throw missing(read.offset) }
@@ -350,6 +344,7 @@ final class EntryReader: BodySource, BodyReader {
         }
         guard count > 0 else { return nil }
         let range = read.offset..<read.offset + Int64(count)
+        digests?.take(destination.prefix(count), at: read.offset)
         didRead(range, expectedEnd: read.expectedEnd, control: read.control)
         return count
     }
@@ -370,7 +365,6 @@ final class EntryReader: BodySource, BodyReader {
             let missing = state.storedAtStart.gaps(in: range).count
             state.counts.add(fromOrigin: missing)
             state.counts.add(fromCache: Int64(range.count) - missing)
-            if judge != nil { state.taken.insert(range) }
             return Int64(range.count) - missing
         }
         // Sequential reads were counted when the response was made.

@@ -53,7 +53,7 @@ final class ReopeningReader: BodyReader {
         // Only the end says that the body is right.
         switch state.withLock({ $0.piece.bytes }) {
         case .seekable(let source): return source.readWithoutWaiting(read)
-        case .sequential(let reader): return reader.isAtJudgedEnd ? nil : 0
+        case .sequential(let reader): return reader.digests == nil ? 0 : nil
         }
     }
 
@@ -80,7 +80,7 @@ final class ReopeningReader: BodyReader {
         case .seekable(let source):
             return try await source.read(read, until: budget.deadline)
         case .sequential(let reader):
-            try await reader.awaitDecision(at: read.offset, budget: budget)
+            try reader.compare()
             return 0
         }
     }

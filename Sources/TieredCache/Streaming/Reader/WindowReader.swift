@@ -5,9 +5,18 @@ final class WindowReader: BodySource {
     let window: WindowBody
     private let subscription: Subscription
     private let range: Range<Int64>
+    /// Compares the bytes with what the body has to be; nil if nothing is to be decided, or its
+    /// reader does so.
+    let digests: ReaderDigests?
 
     /// Reads the bytes of a window, claimed for this reader, that lie in `range`.
-    init(_ window: WindowBody, range: Range<Int64>, subscription: Subscription) {
+    init(
+        _ window: WindowBody,
+        range: Range<Int64>,
+        subscription: Subscription,
+        digests: ReaderDigests? = nil
+    ) {
+        self.digests = digests
         self.window = window
         self.subscription = subscription
         self.range = range
@@ -37,54 +46,30 @@ final class WindowReader: BodySource {
         while true {
             let position = max(window.position, range.lowerBound)
             guard position < range.upperBound else {
-                try await finish()
+                // Nothing else needs the rest of the body.
+                leave()
+                try compare()
                 return nil
             }
             switch try take(at: position, atMost: Int(clamping: range.upperBound - position)) {
             case .bytes(let bytes): return bytes
-            case .awaited(let seen): try await wait(after: seen)
-            case .end: return nil
+            case .awaited(let seen):
+                guard !Task.isCancelled else { throw .readCancelled }
+                await window.signal.wait(after: seen)
+            case .end:
+                try compare()
+                return nil
             // Another task has taken these bytes meanwhile, which is no end.
             case .outOfReach: continue
             }
         }
     }
 
-    /// Waits for the verification of a complete body, and leaves the transfer: nothing else needs
-    /// the rest of the body.
-    func finish() async throws(CacheError) {
-        while let seen = try undecided { try await wait(after: seen) }
-        leave()
-    }
-
-    private func wait(after seen: UInt64) async throws(CacheError) {
-        guard !Task.isCancelled else { throw .readCancelled }
-        await window.signal.wait(after: seen)
-    }
-
-    /// Whether all of the body was read, and the end may only be told after its comparison.
-    var isAtJudgedEnd: Bool { window.awaitsDecision && window.position == window.completeLength }
-
-    /// The version of the signal with which the comparison of a body that was read to its end is
-    /// still under way; nil after it, and before that end.
-    private var undecided: UInt64? {
-        get throws(CacheError) {
-            guard isAtJudgedEnd,
-                case .awaited(let seen) = try window.take(at: window.position, atMost: 0)
-            else { return nil }
-            return seen
-        }
-    }
-
-    /// Waits for the comparison of a body that was read to its end; does nothing before that.
+    /// Compares a body that was read to its end; does nothing before that.
     ///
-    /// - Throws: what the comparison has found, at each call; what the budget says.
-    func awaitDecision(at offset: Int64, budget: ReadBudget) async throws(CacheError) {
-        while let seen = try undecided {
-            try budget.checkStop()
-            try budget.check(offset)
-            await budget.wait(on: window.signal, after: seen)
-        }
+    /// - Throws: the error of a wrong body, at each call.
+    func compare() throws(CacheError) {
+        try digests?.check(atEnd: window.completeLength ?? window.position)
     }
 
     // MARK: Reads at an offset
@@ -100,7 +85,11 @@ final class WindowReader: BodySource {
     ) throws(CacheError) -> WindowBody.Taken {
         guard offset < range.upperBound else { return .end }
         let taken = try window.take(at: offset, atMost: count, within: reach)
-        if case .end = taken { try checkEnd() }
+        switch taken {
+        case .bytes(let bytes): bytes.withUnsafeBytes { digests?.take($0, at: offset) }
+        case .end: try checkEnd()
+        case .awaited, .outOfReach: break
+        }
         return taken
     }
 

@@ -6,7 +6,7 @@ import Testing
 @Suite("Disk tier: the decision about a body", .timeLimit(.minutes(1)))
 struct BodyDecisionStateTests {
     private enum Kind: Equatable {
-        case nothing, lost, compare, wait, fail, refuse
+        case nothing, compare, wait, fail, refuse
     }
 
     private static func digests(_ byte: UInt8) -> [ContentDigest] {
@@ -20,17 +20,10 @@ struct BodyDecisionStateTests {
         _ decision: inout BodyDecision,
         _ wanted: BodyExpectation,
         isWhole: Bool = true,
-        isTooLong: Bool = false,
         mayBegin: Bool = true
     ) -> Kind {
-        switch decision.nextStep(
-            for: wanted,
-            isWhole: isWhole,
-            isTooLong: isTooLong,
-            mayBegin: mayBegin
-        ) {
+        switch decision.nextStep(for: wanted, isWhole: isWhole, mayBegin: mayBegin) {
         case .nothing: .nothing
-        case .lost: .lost
         case .compare: .compare
         case .wait: .wait
         case .fail: .fail
@@ -79,42 +72,6 @@ struct BodyDecisionStateTests {
         #expect(step(&decision, promise, isWhole: false) == .fail)
         #expect(step(&decision, BodyExpectation(promised: [], expected: [])) == .fail)
         #expect(!decision.permitsName(promised: []))
-    }
-
-    @Test("a body that has lost bytes before it was compared is not as good as one with gaps")
-    func lost() {
-        var decision = BodyDecision(isNew: true)
-        #expect(step(&decision, promise, isWhole: false) == .nothing)
-        decision.didLoseBytes()
-        #expect(step(&decision, promise, isWhole: false) == .lost)
-        let none = BodyExpectation(promised: [], expected: [])
-        #expect(step(&decision, none, isWhole: false) == .nothing)
-        // Fetched again, it is compared; what is lost then was right.
-        #expect(step(&decision, promise) == .compare)
-        decision.didCompare(with: promise, found: [], outcome: .right)
-        decision.endComparison()
-        #expect(step(&decision, promise, isWhole: false) == .nothing)
-    }
-
-    @Test("a body that is never whole loses nothing of a promise, and what a request expects")
-    func tooLong() {
-        var decision = BodyDecision(isNew: false)
-        decision.didLoseBytes()
-        #expect(step(&decision, promise, isWhole: false, isTooLong: true) == .nothing)
-        let wanted = BodyExpectation(promised: promise.promised, expected: Self.digests(2))
-        #expect(step(&decision, wanted, isWhole: false, isTooLong: true) == .lost)
-        decision.didPass(wanted, outcome: .right)
-        var next = decision.nextStep(for: wanted, isWhole: false, isTooLong: true, passes: 0)
-        guard case .nothing = next else {
-            Issue.record("it was compared as it came")
-            return
-        }
-        decision.didPass(wanted, outcome: .wrong(error))
-        next = decision.nextStep(for: promise, isWhole: false, isTooLong: true, passes: 0)
-        guard case .fail = next else {
-            Issue.record("it was not what was promised")
-            return
-        }
     }
 
     @Test("an expectation that is not met concerns the requests with it alone")

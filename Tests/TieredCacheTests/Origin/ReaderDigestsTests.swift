@@ -4,11 +4,11 @@ import TestParts
 import Testing
 import TieredCacheTesting
 
-@testable import TieredCache
+@_spi(Benchmarks) @testable import TieredCache
 
-/// Digests of bodies that are not stored.
+/// Digests of what a reader gets.
 @Suite(.tags(.realTime), .timeLimit(.minutes(10)))
-struct PassingDigestsTests {
+struct ReaderDigestsTests {
     private let field = HTTPField.Name("Repr-Digest") ?? .contentLocation
     private let wrong = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
 
@@ -85,35 +85,64 @@ struct PassingDigestsTests {
         }
     }
 
-    @Test("Bytes that come out of order are not compared, and those of an empty body are")
-    func order() throws {
-        let expected = try digest(of: Data([1, 2, 3]))
-        func run(_ parts: [(Int64, [UInt8])], length: Int64?) throws -> ContentDigest? {
-            let digests = try #require(PassingDigests([expected]))
-            for (offset, part) in parts { digests.take(BodyChunk(part), at: offset) }
-            return digests.mismatch(completeLength: length)?.found
-        }
-        #expect(try run([(0, [1]), (1, [2, 3])], length: 3) == nil)
-        #expect(try run([(0, [1]), (1, [2, 4])], length: 3) != nil)
-        #expect(try run([(0, [1]), (2, [4])], length: 3) == nil)
-        // What has come before counts as it came first.
-        #expect(try run([(0, [1, 2]), (0, [5, 6]), (1, [7, 3])], length: 3) == nil)
-        #expect(try run([(0, [1, 2]), (1, [2, 4])], length: 3) != nil)
-        #expect(try run([(0, [1])], length: 3) == nil)
-        let empty = try digest(of: Data())
-        #expect(try run([], length: nil) == empty)
-        #expect(PassingDigests([]) == nil)
+    private func digests(
+        _ expected: [ContentDigest],
+        promised: [ContentDigest] = [],
+        of cache: MediaCache
+    ) throws -> ReaderDigests? {
+        var request = try CacheRequest("http://example.com/film")
+        request.expectedDigests = expected
+        return ReaderDigests(promised: promised, judge: cache.responder.bodyJudge(for: request))
     }
 
-    @Test("Digests that go on behind others leave them as they are")
-    func goesOn() throws {
-        let first = try #require(PassingDigests([digest(of: Data([1, 2, 3]))]))
-        first.take(BodyChunk([1, 2]), at: 0)
-        let second = PassingDigests(behind: first)
-        second.take(BodyChunk([4]), at: 2)
-        #expect(first.position == 2 && second.position == 3)
-        #expect(second.mismatch(completeLength: 3) != nil)
-        first.take(BodyChunk([3]), at: 2)
-        #expect(first.isWhole(to: 3) && first.mismatch(completeLength: 3) == nil)
+    @Test("Bytes that are left out are not compared, and those of an empty body are")
+    func order() async throws {
+        let fixture = DigestFixture()
+        let disk = InMemoryFileSystem(time: fixture.time)
+        try await fixture.withCache(disk, ScriptedTransport([])) { cache in
+            let expected = try digest(of: Data([1, 2, 3]))
+            func run(_ parts: [(Int64, [UInt8])], length: Int64) throws -> ReaderDigests.Finding {
+                let digests = try #require(try digests([expected], of: cache))
+                for (offset, part) in parts {
+                    part.withUnsafeBytes { digests.take($0, at: offset) }
+                }
+                return digests.finding(atEnd: length)
+            }
+            #expect(try run([(0, [1]), (1, [2, 3])], length: 3) == .right)
+            let wrong = try digest(of: Data([1, 2, 4]))
+            #expect(
+                try run([(0, [1]), (1, [2, 4])], length: 3) == .wrong(expected, found: wrong)
+            )
+            #expect(try run([(0, [1]), (2, [4])], length: 3) == .incomplete)
+            // A reader may come back to what it has left out.
+            #expect(try run([(2, [3]), (0, [1]), (1, [2, 3])], length: 3) == .right)
+            // What has come before counts as it came first.
+            #expect(try run([(0, [1, 2]), (0, [5, 6]), (1, [7, 3])], length: 3) == .right)
+            #expect(
+                try run([(0, [1, 2]), (1, [2, 4])], length: 3) == .wrong(expected, found: wrong)
+            )
+            #expect(try run([(0, [1])], length: 3) == .incomplete)
+            let empty = try digest(of: Data())
+            #expect(try run([], length: 0) == .wrong(expected, found: empty))
+            #expect(try digests([], of: cache) == nil)
+        }
+    }
+
+    @Test("A wrong body fails with the same error at each try, and a part of it with none")
+    func check() async throws {
+        let fixture = DigestFixture()
+        let disk = InMemoryFileSystem(time: fixture.time)
+        try await fixture.withCache(disk, ScriptedTransport([])) { cache in
+            let promised = [try digest(of: Data([1, 2, 3]))]
+            let digests = try #require(try digests([], promised: promised, of: cache))
+            Data([1, 2]).withUnsafeBytes { digests.take($0, at: 0) }
+            try digests.check(atEnd: 3)
+            Data([4]).withUnsafeBytes { digests.take($0, at: 2) }
+            let errors = (0..<2).map { _ in
+                #expect(throws: CacheError.self) { try digests.check(atEnd: 3) }
+            }
+            #expect(errors.map { $0?.code } == [.integrityFailed, .integrityFailed])
+            #expect(errors.first??.message == errors.last??.message)
+        }
     }
 }
