@@ -74,6 +74,7 @@ package final class RequestQueue: Sendable {
     ///     nil for no limit.
     ///   - horizon: the end of the bytes that the subscriber wants for now; see
     ///     ``Subscription/extend(for:)``.
+    ///   - stopsAtOthers: whether a new transfer ends where another one of the key goes on.
     ///   - observation: observes a new transfer; nil for none.
     ///   - didMake: called at once if there was no transfer to join, before its work begins.
     ///   - didEnd: called once the subscription has its outcome, however it ended.
@@ -88,6 +89,7 @@ package final class RequestQueue: Sendable {
         priority: RequestPriority = .normal,
         maximumDistance: Int64? = nil,
         horizon: Int64 = .max,
+        stopsAtOthers: Bool = false,
         observation: (any TransferObservation)? = nil,
         didMake: () -> Void = {},
         didEnd: @escaping @Sendable () -> Void = {},
@@ -102,13 +104,15 @@ package final class RequestQueue: Sendable {
                 host: host,
                 priority: priority,
                 maximumDistance: maximumDistance,
-                horizon: horizon
+                horizon: horizon,
+                stopsAtOthers: stopsAtOthers
             )
             state.latches[join.subscriber] = latch
             if let transfer = join.transfer, join.isNew {
                 state.works[transfer] = work
                 state.contexts[transfer] = TransferContext(
                     id: transfer,
+                    end: join.end,
                     queue: self,
                     observation: observation
                 )
@@ -174,14 +178,6 @@ package final class RequestQueue: Sendable {
         decide { $0.shutDown() }
         // Nil if this task is cancelled: then it does not wait, but the shutdown goes on.
         _ = await drained.wait()
-    }
-
-    /// The start of the next bytes after `offset` that a transfer for a key is yet to store; nil if
-    /// there is none.
-    ///
-    /// - Complexity: O(n) in the number of transfers.
-    package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
-        state.withLock { $0.machine.nextPosition(after: offset, of: key) }
     }
 
     private func decide(

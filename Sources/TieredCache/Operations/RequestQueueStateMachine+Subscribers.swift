@@ -11,6 +11,7 @@ extension RequestQueueStateMachine {
     ///   - maximumDistance: the maximum number of bytes between a transfer's position and `offset`;
     ///     nil for no limit.
     ///   - horizon: the end of the bytes that the subscriber wants for now.
+    ///   - stopsAtOthers: whether a new transfer ends where another one of the key goes on.
     /// - Returns: the subscriber and its transfer, with the actions to perform.
     package mutating func join(
         _ group: TransferGroup,
@@ -19,7 +20,8 @@ extension RequestQueueStateMachine {
         host: String,
         priority: RequestPriority,
         maximumDistance: Int64? = nil,
-        horizon: Int64 = .max
+        horizon: Int64 = .max,
+        stopsAtOthers: Bool = false
     ) -> Join {
         let subscriber = makeSubscriberID()
         guard !isShutDown else {
@@ -34,6 +36,12 @@ extension RequestQueueStateMachine {
         }
         if let id = joinableTransfer(group, wanting: offset, maximumDistance: maximumDistance) {
             return join(id, as: subscriber, priority: priority, horizon: horizon)
+        }
+        var coverage = coverage
+        if stopsAtOthers, let next = nextPosition(after: offset, of: group.key) {
+            // Whole blocks, as only those are stored.
+            let end = BlockTable.extent(around: next - 1).upperBound
+            coverage = coverage.lowerBound..<min(coverage.upperBound, end)
         }
         let id = makeTransfer(group, coverage: coverage, host: host)
         add(subscriber, priority: priority, horizon: horizon, to: id)

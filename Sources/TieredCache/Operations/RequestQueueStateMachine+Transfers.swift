@@ -68,7 +68,7 @@ extension RequestQueueStateMachine {
 
     /// The start of the next bytes after `offset` that a transfer for a key, in any group, is yet to
     /// store.
-    package func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
+    func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
         var next: Int64?
         for transfer in transfers.values where transfer.group.key == key {
             if case .cancelled = transfer.state { continue }

@@ -24,13 +24,20 @@ package final class TransferContext: Sendable {
     }
 
     package let id: TransferID
+    /// The end of the bytes that it was made for: no other transfer brought them then.
+    let end: Int64
     let report: TransferReport
     private let queue: RequestQueue
     private let state = Guarded(State())
 
-    init(id: TransferID, queue: RequestQueue, observation: (any TransferObservation)? = nil) {
+    init(
+        id: TransferID,
+        end: Int64,
+        queue: RequestQueue,
+        observation: (any TransferObservation)? = nil
+    ) {
         report = TransferReport(observation: observation)
-        self.id = id
+        (self.id, self.end) = (id, end)
         self.queue = queue
     }
 

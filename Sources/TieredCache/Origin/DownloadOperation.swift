@@ -9,7 +9,7 @@ struct DownloadOperation: Sendable {
     /// The queue's group of this transfer; may differ from the group of ``shared``.
     let group: TransferGroup
     let request: CacheRequest
-    let plan: DownloadPlan
+    private(set) var plan: DownloadPlan
     /// The generation to combine the bytes with, if the origin still has that representation.
     let base: SharedTransfers.Generation?
     /// The stored response that a 304 confirms.
@@ -28,6 +28,13 @@ struct DownloadOperation: Sendable {
 
     var recorder: Recorder { storage.recorder }
     var judge: BodyJudge { BodyJudge(storage: storage, origins: origins, request: request) }
+
+    /// The same for fewer bytes.
+    func ending(at end: Int64) -> DownloadOperation {
+        var operation = self
+        operation.plan.range = plan.range.lowerBound..<min(plan.range.upperBound, end)
+        return operation
+    }
 
     /// Fetches the bytes; after the first wait for the origin on a thread that may block on the
     /// disk.

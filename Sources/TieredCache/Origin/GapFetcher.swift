@@ -115,6 +115,7 @@ final class GapFetcher: Sendable {
     ///   - position: the first missing byte.
     ///   - limit: the end of the bytes that the reader wants.
     ///   - horizon: the end of those that it wants for now.
+    ///   - stopsAtOthers: whether a new transfer leaves the rest to one that goes on behind it.
     ///   - isExclusive: whether to start a transfer that no other request can join.
     ///   - stored: the stored response that the transfer validates, if it is no longer fresh.
     /// - Returns: the subscription to the transfer.
@@ -123,6 +124,7 @@ final class GapFetcher: Sendable {
         at position: Int64,
         limit: Int64,
         horizon: Int64 = .max,
+        stopsAtOthers: Bool = false,
         isExclusive: Bool = false,
         validating stored: StoredEntry? = nil
     ) -> Subscription {
@@ -161,7 +163,8 @@ final class GapFetcher: Sendable {
             operation,
             at: max(position, range.lowerBound),
             within: isSequential ? nil : Self.maximumWaitDistance,
-            horizon: isSequential ? .max : horizon
+            horizon: isSequential ? .max : horizon,
+            stopsAtOthers: stopsAtOthers
         )
     }
 

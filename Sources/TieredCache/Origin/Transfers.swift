@@ -82,7 +82,8 @@ final class Transfers: Sendable {
         _ operation: DownloadOperation,
         at offset: Int64,
         within maximumDistance: Int64? = nil,
-        horizon: Int64 = .max
+        horizon: Int64 = .max,
+        stopsAtOthers: Bool = false
     ) -> Subscription {
         let shared = operation.shared
         let queue = operation.plan.upload == nil ? queue : uploads
@@ -96,12 +97,13 @@ final class Transfers: Sendable {
             priority: operation.request.priority,
             maximumDistance: maximumDistance,
             horizon: horizon,
+            stopsAtOthers: stopsAtOthers,
             observation: operation.plan.observation,
             didMake: { operation.request.report(.queued) },
             didEnd: { shared.didEndTransfer() },
             work: { [mark] context in
                 defer { withExtendedLifetime(mark) {} }
-                return await operation.run(context)
+                return await operation.ending(at: context.end).run(context)
             }
         )
         if let limit = operation.request.slotLimit {

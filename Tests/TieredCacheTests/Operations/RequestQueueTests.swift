@@ -115,19 +115,48 @@ struct RequestQueueTests {
         _ = try await works[3].context()
         left.cancel()
         try await works[4].context().didAdvance(to: 90)
-        #expect(queue.nextPosition(after: 0, of: key) == 100)
+        #expect(next(after: 0, of: key) == 100)
         try await works[0].context().didAdvance(to: 150)
-        #expect(queue.nextPosition(after: 100, of: key) == 150)
-        #expect(queue.nextPosition(after: 150, of: key) == 500)
-        #expect(queue.nextPosition(after: 500, of: key) == nil)
+        #expect(next(after: 100, of: key) == 150)
+        #expect(next(after: 150, of: key) == 500)
+        #expect(next(after: 500, of: key) == nil)
         // The block that a transfer is in is its own.
         let block = Int64(65_536)
         let long = queue.join("a", works[5], at: block, coverage: block..<9 * block)
         try await works[5].context().didAdvance(to: 4 * block + 10)
-        #expect(queue.nextPosition(after: 2 * block, of: key) == 4 * block)
-        #expect(queue.nextPosition(after: 4 * block + 5, of: key) == 4 * block + 10)
-        #expect(queue.nextPosition(after: 0, of: CacheKey(explicit: "c")) == nil)
+        #expect(next(after: 2 * block, of: key) == 4 * block)
+        #expect(next(after: 4 * block + 5, of: key) == 4 * block + 10)
+        #expect(next(after: 0, of: CacheKey(explicit: "c")) == nil)
         withExtendedLifetime((near, far, other, done, long)) {}
+        queue.cancelAll()
+    }
+
+    private func next(after offset: Int64, of key: CacheKey) -> Int64? {
+        queue.state.withLock { $0.machine.nextPosition(after: offset, of: key) }
+    }
+
+    @Test
+    func `A transfer ends where another one goes on that began first, if it is to`() async throws {
+        let block = Int64(65_536)
+        let far = queue.join("a", ControlledWork(), at: 9 * block, coverage: 9 * block..<20 * block)
+        for stopsAtOthers in [false, true] {
+            let end = Latch<Int64>()
+            let first = queue.join(
+                TransferGroup(key: CacheKey(explicit: "a")),
+                wanting: 0,
+                coverage: 0..<20 * block,
+                host: "a",
+                stopsAtOthers: stopsAtOthers
+            ) { context in
+                end.complete(with: .success(context.end))
+                return .success(())
+            }
+            try await first.value()
+            let wanted = (stopsAtOthers ? 9 : 20) * block
+            #expect(first.isFirst && first.end == wanted)
+            #expect(try await end.wait()?.get() == wanted)
+        }
+        withExtendedLifetime(far) {}
         queue.cancelAll()
     }
 

@@ -147,18 +147,14 @@ extension EntryReader {
         if !isSequential, !isExclusive, extend(request, using: fetcher) { return }
         // A request that may not pause has no more than is wanted now.
         let mayPause = fetcher.transfers.queue.mayKeepConnection
-        var limit = isSequential ? .max : mayPause ? request.limit : request.range.upperBound
-        if !isSequential, !isExclusive {
-            // Another transfer already fetches the bytes behind its position.
-            let key = fetcher.request.key
-            limit = min(limit, fetcher.transfers.queue.nextPosition(after: first, of: key) ?? .max)
-        }
+        let limit = isSequential ? .max : mayPause ? request.limit : request.range.upperBound
         let horizon = Self.blocksEnd(of: request.range)
         let transfer = fetcher.join(
             entry,
             at: first,
             limit: limit,
             horizon: horizon,
+            stopsAtOthers: !isSequential && !isExclusive,
             isExclusive: isExclusive
         )
         let end = isSequential ? limit : max(first, min(transfer.end, horizon))
