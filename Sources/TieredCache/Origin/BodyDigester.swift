@@ -19,8 +19,8 @@ struct BodyDigester {
     let length: Int64
     let storage: Storage
     private(set) var found: [ContentDigest]
-    /// Whether a digest could not be compared, for want of its algorithm.
-    private(set) var lacksAlgorithm = false
+    /// The algorithms of which this system could compute no digest.
+    private(set) var lacking: Set<ContentDigest.Algorithm> = []
 
     init(entry: DiskEntry, length: Int64, storage: Storage, found: [ContentDigest]) {
         self.entry = entry
@@ -35,7 +35,7 @@ struct BodyDigester {
             switch await computed(digest.algorithm) {
             case .digest(digest): continue
             case .digest(let other): return .other(digest, found: other)
-            case .unknown: lacksAlgorithm = true
+            case .unknown: lacking.insert(digest.algorithm)
             case .unreadable: return .unreadable
             case .stopped: return .stopped
             }

@@ -250,28 +250,35 @@ struct BodyJudge: Sendable {
         let begun = await storage.writers.run { basis(of: entry, wanted) }
         guard let (version, found, isRecorded) = begun else { return .success(false) }
         var digester = BodyDigester(entry: entry, length: length, storage: storage, found: found)
-        let promise = isRecorded ? .same : await digester.compare(with: wanted.promised)
-        let expected = promise == .same ? await digester.compare(with: wanted.expected) : .same
-        guard promise != .unreadable, expected != .unreadable else {
-            // Bytes that were written meanwhile may have been read in part.
-            return .success(entry.decisionVersion != version)
+        switch await digester.compare(with: wanted.promised + wanted.expected) {
+        // Bytes that were written meanwhile may have been read in part.
+        case .unreadable: return .success(entry.decisionVersion != version)
+        case .stopped: return .failure(.leftTransfer)
+        case let result:
+            let (found, lacking) = (digester.found, digester.lacking)
+            await storage.writers.run {
+                let mismatch = mismatch(result, wanted)
+                // Before its consequences: with the last look whether the bytes are still the same.
+                let isCurrent = entry.didCompare(
+                    with: wanted,
+                    found: found,
+                    lacking: lacking,
+                    outcome: mismatch?.outcome ?? .right,
+                    version: version
+                )
+                guard isCurrent else { return }
+                if let mismatch { draw(mismatch, of: entry) }
+                didEnd(entry, wanted: wanted, outcome: mismatch?.outcome ?? .right)
+                if !isRecorded { entry.recordComparison() }
+                takeName(entry)
+            }
+            return .success(true)
         }
-        guard promise != .stopped, expected != .stopped else { return .failure(.leftTransfer) }
-        let finding = Finding(
-            promise: promise,
-            expected: expected,
-            found: digester.found,
-            version: version,
-            isRecorded: isRecorded,
-            isProven: !digester.lacksAlgorithm
-        )
-        await storage.writers.run { conclude(entry, wanted, finding) }
-        return .success(true)
     }
 
     /// What a comparison begins with: the number of changes of the bytes, the digests of them that
-    /// are known, and whether they are known to keep the promise; nil if the disk refuses an end
-    /// that is in memory.
+    /// are known, and whether the record says that they keep the promise; nil if the disk refuses an
+    /// end that is in memory.
     private func basis(
         of entry: DiskEntry,
         _ wanted: BodyExpectation
@@ -285,35 +292,7 @@ struct BodyJudge: Sendable {
         }
         let (version, found) = entry.comparisonBasis
         let isRecorded = !wanted.promised.isEmpty && entry.isRecorded(wanted.promised)
-        return (version, found, isRecorded)
-    }
-
-    /// What a comparison has found.
-    private struct Finding: Sendable {
-        let promise: BodyDigester.Comparison
-        let expected: BodyDigester.Comparison
-        let found: [ContentDigest]
-        let version: UInt64
-        let isRecorded: Bool
-        let isProven: Bool
-    }
-
-    /// Draws the consequences of a comparison, unless the bytes have changed meanwhile.
-    private func conclude(_ entry: DiskEntry, _ wanted: BodyExpectation, _ finding: Finding) {
-        let mismatch = mismatch(finding, wanted)
-        // Before its consequences: with the last look whether the bytes are still the same.
-        let isCurrent = entry.didCompare(
-            with: wanted,
-            found: finding.found,
-            outcome: mismatch?.outcome ?? .right,
-            version: finding.version,
-            isProven: finding.isProven
-        )
-        guard isCurrent else { return }
-        if let mismatch { draw(mismatch, of: entry) }
-        didEnd(entry, wanted: wanted, outcome: mismatch?.outcome ?? .right)
-        if !finding.isRecorded { entry.recordComparison() }
-        takeName(entry)
+        return (version, isRecorded ? found + wanted.promised : found, isRecorded)
     }
 
     private func didEnd(
@@ -357,15 +336,12 @@ struct BodyJudge: Sendable {
     }
 
     /// What a comparison says against a body; nil for nothing.
-    private func mismatch(_ finding: Finding, _ wanted: BodyExpectation) -> Mismatch? {
-        let (digest, found, expected): (ContentDigest, ContentDigest, [ContentDigest])
-        if case .other(let promised, let other) = finding.promise {
-            (digest, found, expected) = (promised, other, [])
-        } else if case .other(let wish, let other) = finding.expected {
-            (digest, found, expected) = (wish, other, wanted.expected)
-        } else {
-            return nil
-        }
+    private func mismatch(
+        _ result: BodyDigester.Comparison,
+        _ wanted: BodyExpectation
+    ) -> Mismatch? {
+        guard case .other(let digest, let found) = result else { return nil }
+        let expected = wanted.promised.contains(digest) ? [] : wanted.expected
         let now = origins.time.monotonicTime()
         return Mismatch(
             expected: expected,

@@ -22,23 +22,19 @@ struct BodyDecision: Sendable {
         case wrong(CacheError)
         /// The body is not what the request expects.
         case unexpected(CacheError)
-        /// The bytes have changed meanwhile.
-        case changed
     }
 
     /// The comparison of a body with digests, by one task.
     struct Comparison: Sendable {
         /// The digests to compare with.
         let wanted: BodyExpectation
-        /// Whether the promise is compared, rather than an expectation alone.
-        let comparesPromise: Bool
         /// Its end.
         let latch: Latch<Bool>
         /// Bumped at its end, for those that wait no longer than they may.
         let signal: ProgressSignal
 
-        fileprivate init(wanted: BodyExpectation, comparesPromise: Bool) {
-            (self.wanted, self.comparesPromise) = (wanted, comparesPromise)
+        fileprivate init(wanted: BodyExpectation) {
+            self.wanted = wanted
             let signal = ProgressSignal()
             self.signal = signal
             latch = Latch { signal.bump() }
@@ -64,13 +60,10 @@ struct BodyDecision: Sendable {
     private(set) var requester: [ContentDigest]?
     /// What the metadata promise; empty before the first ``note(promised:)``.
     private var promised: [ContentDigest] = []
-    /// The promise that the present bytes keep.
-    private(set) var kept: [ContentDigest] = []
-    /// The same where every digest of it was compared; the record may say so then.
-    private(set) var proven: [ContentDigest] = []
-    private var met: Set<[ContentDigest]> = []
-    /// The digests of the present bytes that are known.
+    /// The digests of the present bytes that are known: what they keep and meet follows from them.
     private(set) var found: [ContentDigest] = []
+    /// The algorithms of which this system could compute none.
+    private var lacking: Set<ContentDigest.Algorithm> = []
     private var comparison: Comparison?
     /// Whether the consequences of a comparison are being drawn: lookups may still find the body.
     private var isConcluding = false
@@ -82,6 +75,21 @@ struct BodyDecision: Sendable {
     /// Creates the decision of a stored body, or of a new one without a request yet.
     init(isNew: Bool) {
         requester = isNew ? nil : []
+    }
+
+    /// Whether nothing is known of the present bytes.
+    var isBlank: Bool { found.isEmpty && lacking.isEmpty }
+
+    /// The promise, if the present bytes keep each digest of it; the record may say so then.
+    ///
+    /// This system may lack an algorithm that another one has.
+    var proven: [ContentDigest] {
+        failure == nil && promised.allSatisfy(found.contains) ? promised : []
+    }
+
+    /// Whether the present bytes are known to have these digests, as far as this system can tell.
+    private func has(_ digests: [ContentDigest]) -> Bool {
+        digests.allSatisfy { found.contains($0) || lacking.contains($0.algorithm) }
     }
 
     /// Notes that a request uses the body.
@@ -102,26 +110,23 @@ struct BodyDecision: Sendable {
         guard failure == nil else { return false }
         if isDue(promised: promised) { return true }
         guard let requester, !requester.isEmpty else { return false }
-        return !met.contains(requester) && refusals[requester] == nil
+        return !has(requester) && refusals[requester] == nil
     }
 
     /// Whether the body must not count as compared with a promise.
     func isDue(promised: [ContentDigest]) -> Bool {
         if failure != nil { return true }
-        return !promised.isEmpty && (kept != promised || comparison?.comparesPromise == true)
+        return !promised.isEmpty && (!has(promised) || comparison?.wanted.promised.isEmpty == false)
     }
 
     /// Whether the present bytes are known to be what a request wants.
     func hasMet(_ wanted: BodyExpectation) -> Bool {
-        guard failure == nil, !isDue(promised: wanted.promised) else { return false }
-        return wanted.expected.isEmpty || met.contains(wanted.expected)
+        failure == nil && !isDue(promised: wanted.promised) && has(wanted.expected)
     }
 
     /// Whether nothing forbids that the body takes the name of a pinned one.
     func permitsName(promised: [ContentDigest]) -> Bool {
-        guard failure == nil, promised.isEmpty || kept == promised else { return false }
-        guard let requester, !requester.isEmpty else { return true }
-        return met.contains(requester)
+        failure == nil && has(promised) && has(requester ?? [])
     }
 
     /// What a request has to do for the decision.
@@ -147,14 +152,10 @@ struct BodyDecision: Sendable {
             // The promise comes first, and the expectation counts once.
             wanted.expected = []
         }
-        let isExpectationDue = !wanted.expected.isEmpty && !met.contains(wanted.expected)
-        guard isExpectationDue || isDue(promised: wanted.promised) else { return .nothing }
-        guard mayBegin, isWhole else { return .nothing }
+        let isMissing = !has(wanted.expected) || isDue(promised: wanted.promised)
+        guard isMissing, mayBegin, isWhole else { return .nothing }
         if let comparison { return .wait(comparison) }
-        let begun = Comparison(
-            wanted: wanted,
-            comparesPromise: isDue(promised: wanted.promised)
-        )
+        let begun = Comparison(wanted: wanted)
         comparison = begun
         return .compare(begun)
     }
@@ -164,37 +165,22 @@ struct BodyDecision: Sendable {
     /// - Parameters:
     ///   - wanted: the digests that were compared with.
     ///   - found: the digests of the body that are known now.
+    ///   - lacking: the algorithms of which none could be computed.
     ///   - outcome: the consequence.
-    ///   - isProven: whether every digest was compared; this system may lack an algorithm that
-    ///     another one has.
     mutating func didCompare(
         with wanted: BodyExpectation,
         found: [ContentDigest],
-        outcome: Outcome,
-        isProven: Bool = true
+        lacking: Set<ContentDigest.Algorithm> = [],
+        outcome: Outcome
     ) {
-        if case .changed = outcome { return }
-        self.found = found
+        (self.found, self.lacking) = (found, lacking)
+        if !wanted.promised.isEmpty { promised = wanted.promised }
         switch outcome {
-        case .wrong(let error):
-            failure = error
-            isConcluding = true
-        case .unexpected(let error):
-            keep(wanted.promised, isProven: isProven)
-            refusals[wanted.expected] = error
-            isConcluding = true
-        case .right:
-            keep(wanted.promised, isProven: isProven)
-            if !wanted.expected.isEmpty { met.insert(wanted.expected) }
-        case .changed:
-            break
+        case .wrong(let error): failure = error
+        case .unexpected(let error): refusals[wanted.expected] = error
+        case .right: return
         }
-    }
-
-    private mutating func keep(_ promised: [ContentDigest], isProven: Bool) {
-        guard !promised.isEmpty else { return }
-        kept = promised
-        proven = isProven ? promised : []
+        isConcluding = true
     }
 
     mutating func endComparison() {
@@ -205,10 +191,7 @@ struct BodyDecision: Sendable {
     /// Notes bytes that were written: what was found of others says nothing about them.
     mutating func didChangeBytes() {
         version += 1
-        kept = []
-        proven = []
-        met = []
-        found = []
+        (found, lacking) = ([], [])
         refusals = [:]
     }
 }

@@ -61,23 +61,23 @@ extension DiskEntry {
     }
 
     /// Records a comparison, unless bytes were written since it began; see
-    /// ``BodyDecision/didCompare(with:found:outcome:isProven:)``.
+    /// ``BodyDecision/didCompare(with:found:lacking:outcome:)``.
     ///
     /// - Returns: whether it was recorded.
     func didCompare(
         with wanted: BodyExpectation,
         found: [ContentDigest],
+        lacking: Set<ContentDigest.Algorithm> = [],
         outcome: BodyDecision.Outcome,
-        version: UInt64,
-        isProven: Bool = true
+        version: UInt64
     ) -> Bool {
         state.withLock { state in
             guard state.decision.version == version else { return false }
             state.decision.didCompare(
                 with: wanted,
                 found: found,
-                outcome: outcome,
-                isProven: isProven
+                lacking: lacking,
+                outcome: outcome
             )
             return true
         }
@@ -148,7 +148,7 @@ extension DiskEntryState {
 
     /// Notes bytes that were written.
     mutating func didChangeBytes(of entry: DiskEntry) {
-        if !decision.kept.isEmpty { entry.isSettled.store(false, ordering: .releasing) }
+        if !decision.isBlank { entry.isSettled.store(false, ordering: .releasing) }
         decision.didChangeBytes()
     }
 }
