@@ -96,7 +96,7 @@ package final class RequestQueue: Sendable {
         work: @escaping Work
     ) -> Subscription {
         let latch = Latch<Void>(didComplete: didEnd)
-        let (join, report, effects) = state.withLock { state in
+        let (join, context, effects) = state.withLock { state in
             let join = state.machine.join(
                 group,
                 wanting: offset,
@@ -117,12 +117,12 @@ package final class RequestQueue: Sendable {
                     observation: observation
                 )
             }
-            let report = join.transfer.flatMap { state.contexts[$0]?.report }
-            return (join, report, Self.effects(of: join.actions, in: &state))
+            let context = join.transfer.flatMap { state.contexts[$0] }
+            return (join, context, Self.effects(of: join.actions, in: &state))
         }
         if join.isNew { didMake() }
         perform(effects, beginningHere: true)
-        return Subscription(join, report: report, queue: self, latch: latch)
+        return Subscription(join, context: context, queue: self, latch: latch)
     }
 
     /// Subscribes to the transfer that will bring the byte at `offset`, if there is one.
@@ -144,13 +144,13 @@ package final class RequestQueue: Sendable {
             let join = state.machine.joinUnderWay(group, wanting: offset, priority: priority)
             return join.map { join in
                 state.latches[join.subscriber] = latch
-                let report = join.transfer.flatMap { state.contexts[$0]?.report }
-                return (join, report, Self.effects(of: join.actions, in: &state))
+                let context = join.transfer.flatMap { state.contexts[$0] }
+                return (join, context, Self.effects(of: join.actions, in: &state))
             }
         }
-        guard let (join, report, effects) = joined else { return nil }
+        guard let (join, context, effects) = joined else { return nil }
         perform(effects)
-        return Subscription(join, report: report, queue: self, latch: latch)
+        return Subscription(join, context: context, queue: self, latch: latch)
     }
 
     /// Starts no new transfer until ``resume()``; started ones continue.

@@ -113,11 +113,11 @@ final class SharedTransfers: Sendable {
     ///
     /// - Parameters:
     ///   - answer: the consequence.
-    ///   - report: the report of the transfer.
+    ///   - context: the transfer.
     ///   - group: the group that other requests may join for the same bytes; nil for a transfer
     ///     with one reader.
-    func didReceiveHead(_ answer: Outcome, report: TransferReport, group: TransferGroup?) {
-        report.didReceive(answer)
+    func didReceiveHead(_ answer: Outcome, of context: TransferContext, group: TransferGroup?) {
+        context.didReceive(answer)
         guard case .storing(let generation) = answer else { return }
         let before = state.withLock { state in
             defer { state.generation = generation }

@@ -9,20 +9,20 @@ package final class Subscription: Sendable {
     /// The end of the transfer's coverage when this subscription was made; `.max` if it was
     /// unknown.
     package let end: Int64
-    /// The consequence of the transfer's head, and more; nil without a transfer.
-    let report: TransferReport?
+    /// What the transfer's response has become; nil without a transfer.
+    let context: TransferContext?
     private let id: SubscriberID
     private let queue: RequestQueue
     private let latch: Latch<Void>
 
     init(
         _ join: RequestQueueStateMachine.Join,
-        report: TransferReport?,
+        context: TransferContext?,
         queue: RequestQueue,
         latch: Latch<Void>
     ) {
         transfer = join.transfer
-        self.report = report
+        self.context = context
         isFirst = join.isNew
         end = join.end
         id = join.subscriber
@@ -55,7 +55,7 @@ package final class Subscription: Sendable {
 
     /// Whether the transfer has stored the byte at `offset`: if it is missing, it was lost.
     package func hasPassed(_ offset: Int64) -> Bool {
-        guard let transfer, case .storing? = report?.outcome, report?.bypass == nil else {
+        guard let transfer, case .storing? = context?.outcome, context?.bypass == nil else {
             return false
         }
         return queue.hasPassed(offset, transfer)

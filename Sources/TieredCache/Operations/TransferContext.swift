@@ -1,7 +1,10 @@
-/// Connects the work of a transfer to the queue: its position, its coverage and its slot.
+/// Connects the work of a transfer to the queue, its position, coverage and slot, and to its
+/// subscribers, which learn here what its response has become.
 ///
-/// May be used from any thread, except that only the work calls ``stall()`` and ``unstall()``, one
-/// after the other. Calls after the work has returned are ignored.
+/// Lives as long as the work and its subscribers do.
+/// ``SharedTransfers/signal`` is bumped after a change of ``outcome`` or ``bypass``. May be used
+/// from any thread, except that only the work calls ``stall()`` and ``unstall()``, one after the
+/// other. Calls after the work has returned are ignored.
 package final class TransferContext: Sendable {
     private enum Slot {
         case occupied
@@ -16,6 +19,8 @@ package final class TransferContext: Sendable {
         var slot = Slot.occupied
         /// The thread of a caller on which the work has begun; it must not block there.
         var callersThread: UInt64?
+        var outcome: SharedTransfers.Outcome?
+        var bypass: SharedTransfers.Bypass?
 
         /// Whether the work may continue without a wait.
         var hasSlot: Bool {
@@ -26,7 +31,8 @@ package final class TransferContext: Sendable {
     package let id: TransferID
     /// The end of the bytes that it was made for: no other transfer brought them then.
     let end: Int64
-    let report: TransferReport
+    /// The observation of the transfer, which other requests join; nil without an observer.
+    let observation: (any TransferObservation)?
     private let queue: RequestQueue
     private let state = Guarded(State())
 
@@ -36,10 +42,33 @@ package final class TransferContext: Sendable {
         queue: RequestQueue,
         observation: (any TransferObservation)? = nil
     ) {
-        report = TransferReport(observation: observation)
-        (self.id, self.end) = (id, end)
+        (self.id, self.end, self.observation) = (id, end, observation)
         self.queue = queue
     }
+
+    // MARK: Its response
+
+    /// The consequence of the transfer's head; nil before it has arrived.
+    var outcome: SharedTransfers.Outcome? { state.withLock { $0.outcome } }
+
+    /// The delivery of the transfer's bytes after the disk refused some; nil while it stores.
+    var bypass: SharedTransfers.Bypass? { state.withLock { $0.bypass } }
+
+    /// Records a head: the first, or one that replaces it.
+    func didReceive(_ outcome: SharedTransfers.Outcome) {
+        let before = state.withLock { state in
+            defer { (state.outcome, state.bypass) = (outcome, nil) }
+            return (state.outcome, state.bypass)
+        }
+        // They may own entries and windows, so they are released outside the lock.
+        withExtendedLifetime(before) {}
+    }
+
+    func didBypassDisk(_ bypass: SharedTransfers.Bypass) {
+        state.withLock { $0.bypass = bypass }
+    }
+
+    // MARK: Its place in the queue
 
     /// Whether the transfer has lost its last subscriber or was cancelled; its task is, too.
     package var isCancelled: Bool {

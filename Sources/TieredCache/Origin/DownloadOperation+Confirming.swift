@@ -44,13 +44,13 @@ extension DownloadOperation {
     }
 
     /// Handles a 304: freshens the stored response in either tier.
-    func didConfirm(_ head: DownloadHead, report: TransferReport) {
+    func didConfirm(_ head: DownloadHead, of context: TransferContext) {
         let fields = head.response.headerFields
         // RFC 9111 §4.3.4: the validator of the 304 says which of several is confirmed.
         let known = stored ?? variants.first { fields[.eTag] == $0.head.fields[.eTag] }
         guard let stored = known, let freshened = freshened(stored, by: head) else {
             recorder.didRevalidate(request.key, isUnchanged: false)
-            shared.didReceiveHead(.notModified(nil), report: report, group: group)
+            shared.didReceiveHead(.notModified(nil), of: context, group: group)
             return
         }
         recorder.didRevalidate(request.key, isUnchanged: true)
@@ -70,7 +70,7 @@ extension DownloadOperation {
             updateDisk(stored.key, from: stored.head, to: freshened)
         }
         let confirmation = SharedTransfers.Confirmation(asked: stored.head, freshened: freshened)
-        shared.didReceiveHead(.notModified(confirmation), report: report, group: group)
+        shared.didReceiveHead(.notModified(confirmation), of: context, group: group)
     }
 
     /// The head of a stored response, freshened by a 304; nil if the 304 is about another one, or

@@ -31,7 +31,7 @@ extension DownloadOperation {
             && !request.excludes(outcome.finalTarget) && keep(stored, context: context)
         shared.didReceiveHead(
             .unsuccessful(stored, isStored: isKept),
-            report: context.report,
+            of: context,
             group: group
         )
     }

@@ -116,7 +116,7 @@ extension DownloadOperation {
     /// replaced, since no request has asked for a new one.
     func isEntryWanted(in context: TransferContext) -> @Sendable () -> Bool {
         let filled =
-            if case .storing(let generation)? = context.report.outcome { generation.entry } else {
+            if case .storing(let generation)? = context.outcome { generation.entry } else {
                 base?.entry
             }
         return {

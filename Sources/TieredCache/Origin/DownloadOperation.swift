@@ -42,7 +42,7 @@ struct DownloadOperation: Sendable {
         if let brought = broughtMeanwhile() {
             shared.didReceiveHead(
                 .storing(brought),
-                report: context.report,
+                of: context,
                 group: shared.joinableGroup(for: brought.entry, head: brought.head)
             )
             return .success(())

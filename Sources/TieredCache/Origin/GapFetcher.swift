@@ -68,15 +68,15 @@ final class GapFetcher: Sendable {
         for entry: DiskEntry,
         at position: Int64
     ) -> TransferStatus {
-        guard let report = transfer.report else { return .underWay }
-        switch report.outcome {
+        guard let context = transfer.context else { return .underWay }
+        switch context.outcome {
         case nil, .notModified:
             return .underWay
         case .storing(let generation):
             guard generation.entry.generation == entry.generation else {
                 return isSame(generation.head, as: entry) ? .forOthers : .otherRepresentation
             }
-            return report.bypass.map { claim($0, at: position) } ?? .underWay
+            return context.bypass.map { claim($0, at: position) } ?? .underWay
         case .passing(let head, let bypass):
             guard isSame(head, as: entry) else { return .otherRepresentation }
             return claim(bypass, at: position)
@@ -93,7 +93,7 @@ final class GapFetcher: Sendable {
     /// Keeps a transfer of another representation for a moment: a reader that starts again
     /// continues with its bytes.
     func lingerForRestart(_ transfer: Subscription) {
-        guard case .storing(let newest)? = transfer.report?.outcome else { return }
+        guard case .storing(let newest)? = transfer.context?.outcome else { return }
         Lingering.begin([transfer], of: newest.entry, shared: shared, time: transfers.origins.time)
     }
 

@@ -148,7 +148,7 @@ extension StoringSink {
                 group = selected
             }
         }
-        operation.shared.didReceiveHead(answer, report: context.report, group: group)
+        operation.shared.didReceiveHead(answer, of: context, group: group)
         noteChange()
     }
 }

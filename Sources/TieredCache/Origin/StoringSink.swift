@@ -128,7 +128,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         case .continuing(let offset, let length):
             try continueGeneration(head, from: offset, length: length)
         case .notModified:
-            operation.didConfirm(head, report: context.report)
+            operation.didConfirm(head, of: context)
             noteChange()
         }
     }

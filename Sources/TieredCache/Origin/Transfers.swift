@@ -138,7 +138,7 @@ final class Transfers: Sendable {
             joined = joinUnderWay(shared, for: request, group: group, at: missing)
         }
         guard let subscription = joined,
-            case .storing(let generation) = subscription.report?.outcome,
+            case .storing(let generation) = subscription.context?.outcome,
             generation.entry.generation == entry.generation
         else { return nil }
         didShare(subscription)
@@ -148,7 +148,7 @@ final class Transfers: Sendable {
 
     private func didShare(_ subscription: Subscription) {
         storage.recorder.didShareDownload()
-        subscription.report?.observation?.didJoin()
+        subscription.context?.observation?.didJoin()
     }
 
     private func joinUnderWay(

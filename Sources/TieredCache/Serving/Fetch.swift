@@ -272,7 +272,7 @@ struct Fetch: Sendable {
             let seen = shared.signal.version
             // In this order: a transfer that ends between the two has reported its response before.
             let outcome = subscription.outcome
-            if let answer = subscription.report?.outcome { return answer }
+            if let answer = subscription.context?.outcome { return answer }
             if let outcome {
                 try outcome.get()
                 throw CacheError(.originFailed, "the origin gave no answer")

@@ -73,7 +73,7 @@ struct DownloadOperationTests {
             await shared.signal.wait(after: seen)
         }
         try share.outcome?.get()
-        return share.report?.outcome
+        return share.context?.outcome
     }
 
     @Test("What may be stored is stored, found and counted")

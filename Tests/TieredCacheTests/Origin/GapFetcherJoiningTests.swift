@@ -35,10 +35,10 @@ struct GapFetcherJoiningTests {
     }
 
     private func waitForHead(of transfer: Subscription, _ shared: SharedTransfers) async throws {
-        let report = try #require(transfer.report)
+        let context = try #require(transfer.context)
         while true {
             let seen = shared.signal.version
-            if report.outcome != nil { return }
+            if context.outcome != nil { return }
             await shared.signal.wait(after: seen)
         }
     }
