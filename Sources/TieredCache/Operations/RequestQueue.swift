@@ -382,7 +382,7 @@ extension RequestQueue {
             let context = state.contexts.removeValue(forKey: transfer)
             return (Self.effects(of: actions, in: &state, result: result), context)
         }
-        // Its report may own the last reference to an entry.
+        // It may own the last reference to an entry.
         withExtendedLifetime(context) { perform(effects) }
     }
 }

@@ -121,16 +121,28 @@ struct BodyJudge: Sendable {
     // MARK: Delivered bytes
 
     /// What the reader of a whole body compares its bytes with; nil if nothing is to be decided.
-    func digests(of entry: DiskEntry) -> ReaderDigests? {
+    ///
+    /// - Parameters:
+    ///   - entry: the entry of the body.
+    ///   - hasGaps: whether bytes may come that no decision so far is about.
+    /// - Returns: the digests.
+    func digests(of entry: DiskEntry, hasGaps: Bool) -> ReaderDigests? {
         let isDue = awaitsDecision(entry)
+        if hasGaps {
+            return digests(promised: request.relay == nil ? entry.promise : [])
+        }
         guard isDue || !request.expectedDigests.isEmpty, !accepts(entry) else { return nil }
-        return ReaderDigests(promised: isDue ? Self.promise(of: entry) : [], judge: self)
+        return digests(promised: isDue ? Self.promise(of: entry) : [])
     }
 
     /// The same for the whole body of a response that is not stored.
     func digests(of head: StoredResponse) -> ReaderDigests? {
         // A relay verifies nothing: the recipient of the fields can (RFC 9530 §1).
-        let promised = request.relay == nil ? head.promisedDigests : []
+        digests(promised: request.relay == nil ? head.promisedDigests : [])
+    }
+
+    private func digests(promised: [ContentDigest]) -> ReaderDigests? {
+        guard !promised.isEmpty || !request.expectedDigests.isEmpty else { return nil }
         return ReaderDigests(promised: promised, judge: self)
     }
 
@@ -168,6 +180,16 @@ struct BodyJudge: Sendable {
     }
 
     // MARK: Files
+
+    /// Begins the decision about a whole file, if it is due; it goes on by itself.
+    func beginDeciding(about entry: DiskEntry, length: Int64?) {
+        let isDue = awaitsDecision(entry)
+        let wanted = wanted(of: entry, isDue: isDue)
+        guard isDue || !wanted.isEmpty,
+            case .compare(let comparison) = entry.nextStep(for: wanted, length: length)
+        else { return }
+        begin(comparison, of: entry, to: length ?? entry.completeLength ?? 0)
+    }
 
     /// Begins a comparison, which goes on if the request that began it has no more time for it.
     private func begin(

@@ -38,14 +38,11 @@ final class ReaderDigests: Sendable {
     private let judge: BodyJudge
     private let state: Guarded<State>
 
-    /// Nil if there is nothing to compare with.
-    ///
     /// - Parameters:
     ///   - promised: the digests that the origin promises.
     ///   - judge: the judge of the request, with the digests that this expects.
-    init?(promised: [ContentDigest], judge: BodyJudge) {
+    init(promised: [ContentDigest], judge: BodyJudge) {
         let names = Set((promised + judge.request.expectedDigests).map(\.algorithm))
-        guard !names.isEmpty else { return nil }
         (self.promised, self.judge) = (promised, judge)
         state = Guarded(
             State(

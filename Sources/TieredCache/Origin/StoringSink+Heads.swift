@@ -33,6 +33,7 @@ extension StoringSink {
         if case .passing(let window, let known) = state.mode, !window.claim() {
             // Its reader has seen a head, so only the same body from its start can follow.
             guard stored.isSameShape(as: known),
+                stored.promisedDigests == known.promisedDigests,
                 window.restart(start: start.offset, completeLength: start.completeLength)
             else { throw CacheError.changed(operation.request.target) }
             return

@@ -13,9 +13,9 @@ struct WantedRange: Hashable, Sendable {
     /// The number of bytes; 0 if the end is unknown.
     var count: Int { Int((end ?? start) - start) }
 
-    /// Whether it has all bytes of a body of that length.
+    /// Whether it has all bytes of a body of that length; or may have, of one of unknown length.
     func isAll(of completeLength: Int64?) -> Bool {
-        start == 0 && (end == nil || end == completeLength)
+        start == 0 && (end ?? .max) >= (completeLength ?? 0)
     }
 
     /// Resolves a range; nil if not one byte of it exists, and for a suffix of a representation of

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import HTTPCaching
+import HTTPTypes
 
 // Responses that are made once the origin has answered.
 extension Fetch {
@@ -73,8 +74,10 @@ extension Fetch {
         // A prefetch has no reader for the bytes.
         guard !request.isPrefetch else { throw bypass.reason.error(for: request) }
         let length = bypass.window.completeLength
-        // A response with an error status may be cut anywhere, and a 206 is a part.
-        let isWhole = head.status < 300 && head.status != 206 && wanted.isAll(of: length)
+        // A response with an error status may be cut anywhere, a 206 is a part, and the others have
+        // no body.
+        let hasBody = head.status < 300 && ![204, 205, 206].contains(head.status)
+        let isWhole = hasBody && request.method != .head && wanted.isAll(of: length)
         let body = WindowReader(
             bypass.window,
             range: wanted.bytes,

@@ -52,6 +52,37 @@ struct BodyEndTests {
         }
     }
 
+    @Test("so does one of a body without a length, in each way to read", arguments: [true, false])
+    func notStoredWithoutLength(isBounded: Bool) async throws {
+        var answer = try fixture.answer(Fixture.wrong, promising: Fixture.body)
+        answer.forbidStoring()
+        answer.head = answer.head.map { head in
+            var head = head
+            head.headerFields[.contentLength] = nil
+            return head
+        }
+        let transport = ScriptedTransport(Array(repeating: answer, count: 4), time: time)
+        try await fixture.withCache(InMemoryFileSystem(time: time), transport) { cache in
+            let reader = try await cache.reader(for: fixture.request())
+            let byReader = await #expect(throws: CacheError.self) {
+                var position: Int64 = 0
+                while true {
+                    let bytes = try await reader.read(at: position, count: 1 << 20)
+                    if bytes.isEmpty { return }
+                    position += Int64(bytes.count)
+                }
+            }
+            #expect(byReader?.code == .integrityFailed)
+            var request = try fixture.request()
+            if isBounded { request.range = .bounded(0..<10_000_000) }
+            let response = try await cache.response(for: request)
+            let byBody = await #expect(throws: CacheError.self) {
+                try await response.body.collect()
+            }
+            #expect(byBody?.code == .integrityFailed)
+        }
+    }
+
     @Test("a reader that seeks learns it as well where the disk is full")
     func fullDisk() async throws {
         let answer = try fixture.answer(

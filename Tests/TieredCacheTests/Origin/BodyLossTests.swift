@@ -136,10 +136,18 @@ struct BodyLossTests {
 
     // MARK: A gap that the disk does not take
 
-    @Test("what fills a gap past the disk is compared with the rest", arguments: [true, false])
-    func gap(isRight: Bool) async throws {
+    @Test(
+        "what fills a gap past the disk is compared with the rest, decided before or not",
+        arguments: [true, false],
+        [true, false]
+    )
+    func gap(isRight: Bool, isDecided: Bool) async throws {
         let disk = InMemoryFileSystem(time: time)
-        let bytes = isRight ? Fixture.body : Fixture.wrong
+        // What was decided right lacks a block that comes back wrong.
+        let stored = isRight || isDecided ? Fixture.body : Fixture.wrong
+        var spoiled = stored
+        spoiled[1] ^= 1
+        let bytes = isRight ? stored : spoiled
         var first = try fixture.lastBlock(of: bytes, promising: Fixture.body)
         first.steps = [.bytes([UInt8](bytes.prefix(65_536)))]
         first.head = first.head.map { head in
@@ -151,7 +159,7 @@ struct BodyLossTests {
         let transport = ScriptedTransport([first], time: time)
         try await fixture.withCache(disk, transport) { cache in
             let request = try fixture.request()
-            try await cache.store(bytes, for: request)
+            try await cache.store(stored, for: request)
             let store = try #require(cache.engine.storage.disk.openStore)
             let old = try #require(try store.entry(for: request.key))
             var fields = try #require(StoredResponse(encoded: old.metadata)).fields
@@ -161,6 +169,11 @@ struct BodyLossTests {
             let head = try #require(StoredResponse(encoded: old.metadata)).with(fields)
             try old.updateMetadata(head.encoded())
             cache.engine.storage.memory.remove(request.key)
+            if isDecided {
+                let judge = cache.responder.bodyJudge(for: request)
+                _ = try await judge.decide(about: old)
+                #expect(!judge.awaitsDecision(old))
+            }
             old.lose(0)
             disk.fail(.write, with: .noSpace, times: 100_000)
             let reader = try await cache.reader(for: request)

@@ -1,5 +1,5 @@
 /// What a body has to be: as the origin promised it to everybody, and as one request expects it.
-struct BodyExpectation: Hashable, Sendable {
+struct BodyExpectation: Sendable {
     /// The digests that the origin promised; none for a request that does not verify them.
     var promised: [ContentDigest]
     /// The digests that the request expects.
@@ -59,7 +59,7 @@ struct BodyDecision: Sendable {
     /// first one.
     private(set) var requester: [ContentDigest]?
     /// What the metadata promise; empty before the first ``note(promised:)``.
-    private var promised: [ContentDigest] = []
+    private(set) var promised: [ContentDigest] = []
     /// The digests of the present bytes that are known: what they keep and meet follows from them.
     private(set) var found: [ContentDigest] = []
     /// The algorithms of which this system could compute none.
@@ -136,7 +136,7 @@ struct BodyDecision: Sendable {
     ///   - isWhole: whether all bytes of the body can be read.
     ///   - mayBegin: whether the caller would compare; if not, it learns what is known, and waits
     ///     for no comparison.
-    /// - Returns: the step; after ``Step/compare(_:)`` call ``didCompare(_:found:outcome:)``.
+    /// - Returns: the step; after ``Step/compare(_:)`` call ``didCompare(with:found:lacking:outcome:)``.
     mutating func nextStep(
         for wanted: BodyExpectation,
         isWhole: Bool,
@@ -173,7 +173,8 @@ struct BodyDecision: Sendable {
         lacking: Set<ContentDigest.Algorithm> = [],
         outcome: Outcome
     ) {
-        (self.found, self.lacking) = (found, lacking)
+        self.found = found
+        self.lacking.formUnion(lacking)
         if !wanted.promised.isEmpty { promised = wanted.promised }
         switch outcome {
         case .wrong(let error): failure = error

@@ -18,6 +18,9 @@ extension DiskEntry {
         }
     }
 
+    /// What the metadata promise, as ``awaitsDecision(promise:)`` has noted it.
+    var promise: [ContentDigest] { state.withLock { $0.decision.promised } }
+
     /// Notes that a request uses the body.
     ///
     /// Takes no lock for a request that expects nothing, but for the first one.

@@ -5,7 +5,8 @@ extension EntryReader {
     /// Whether the end of the body may have to wait for the decision about it.
     var mayHaveToDecide: Bool {
         guard let judge else { return false }
-        return judge.awaitsDecision(entry) || !judge.request.expectedDigests.isEmpty
+        return digests != nil || judge.awaitsDecision(entry)
+            || !judge.request.expectedDigests.isEmpty
     }
 
     /// Whether the reader has read all of the body in order, and found it right.
@@ -24,7 +25,7 @@ extension EntryReader {
     ///
     /// - Parameters:
     ///   - budget: limits the wait.
-    ///   - decidesFile: whether the file is decided in any case, so that lookups find it.
+    ///   - decidesFile: whether to wait for the file in any case, so that lookups find it decided.
     /// - Throws: the error of a body that is not what it has to be; `.cancelled`.
     func awaitEnd(budget: ReadBudget, decidesFile: Bool = false) async throws(CacheError) {
         let isRight = isRight
@@ -35,6 +36,8 @@ extension EntryReader {
                 // A file that is wrong, or a wait that ends, takes nothing back of right bytes.
                 guard isRight else { throw error }
             }
+        } else {
+            judge?.beginDeciding(about: entry, length: length)
         }
         guard let digests, let length else { return }
         try digests.check(atEnd: length)

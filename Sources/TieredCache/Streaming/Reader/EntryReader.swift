@@ -115,16 +115,18 @@ final class EntryReader: BodySource, BodyReader {
         let isAll = wanted.isAll(of: entry.completeLength)
         comparesExpected = isAll || !entry.isComplete
         followsPinned = entry.isSuccessor
-        digests = isAll ? judge?.digests(of: entry) : nil
         isPlanned = planner != nil
         budget = scope?.options.deadline
         expectedEnd = if case .bounded(let range) = scope?.range { range.upperBound } else { nil }
+        let stored = opening.storedBefore ?? entry.storedRanges
         var state = State(
             position: wanted.start,
             end: wanted.end,
             planner: planner,
-            storedAtStart: opening.storedBefore ?? entry.storedRanges
+            storedAtStart: stored
         )
+        let hasGaps = wanted.end.map { stored.gaps(in: 0..<$0).count > 0 } ?? true
+        digests = isAll ? judge?.digests(of: entry, hasGaps: hasGaps) : nil
         if let share { state.shares = [share] }
         self.state = Guarded(state)
         judge?.enter(entry)

@@ -74,7 +74,7 @@ final class ReopeningReader: BodyReader {
         }
     }
 
-    /// Waits for the decision about the body behind its last byte.
+    /// Tells the end behind the last byte, once the body was compared.
     private func end(_ read: Read, budget: ReadBudget) async throws(CacheError) -> Int {
         switch state.withLock({ $0.piece.bytes }) {
         case .seekable(let source):

@@ -56,9 +56,7 @@ final class WindowReader: BodySource {
             case .awaited(let seen):
                 guard !Task.isCancelled else { throw .readCancelled }
                 await window.signal.wait(after: seen)
-            case .end:
-                try compare()
-                return nil
+            case .end: return nil
             // Another task has taken these bytes meanwhile, which is no end.
             case .outOfReach: continue
             }
@@ -69,7 +67,8 @@ final class WindowReader: BodySource {
     ///
     /// - Throws: the error of a wrong body, at each call.
     func compare() throws(CacheError) {
-        try digests?.check(atEnd: window.completeLength ?? window.position)
+        guard let digests, let length = window.completeLength ?? window.bodyEnd else { return }
+        try digests.check(atEnd: length)
     }
 
     // MARK: Reads at an offset
@@ -87,7 +86,9 @@ final class WindowReader: BodySource {
         let taken = try window.take(at: offset, atMost: count, within: reach)
         switch taken {
         case .bytes(let bytes): bytes.withUnsafeBytes { digests?.take($0, at: offset) }
-        case .end: try checkEnd()
+        case .end:
+            try checkEnd()
+            try compare()
         case .awaited, .outOfReach: break
         }
         return taken
