@@ -210,6 +210,7 @@ final class SimulatedOrigin: Sendable {
         let (steps, isCut) = steps(found, range, &die)
         var response = ScriptedResponse(status: status, fields: fields, steps: steps)
         response.headDelay = delay
+        response.comesWhole = die.chance(1, of: 2)
         return (response, isCut)
     }
 

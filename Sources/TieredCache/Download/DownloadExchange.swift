@@ -75,6 +75,9 @@ struct DownloadExchange: Sendable {
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         if let kind { run.didBegin(kind) }
         run.throttle.didBeginResponse(time.monotonicTime())
+        if let whole = response.whole, let end = try await take(whole: whole, as: kind, run: &run) {
+            return end
+        }
         // The sink does not learn of a head before its bytes have been compared.
         if !run.machine.isComparing { try await deliverHead(&run) }
         guard kind != .notModified else {
@@ -86,6 +89,23 @@ struct DownloadExchange: Sendable {
             return try await receive(response.body, run: &run)
         }
         return try await receive(response.body, coding: start.coding, run: &run)
+    }
+
+    /// Hands over a body that has come with its head, unless more than its end is to be decided.
+    private func take(
+        whole body: BodyChunk,
+        as kind: DownloadHead.Kind?,
+        run: inout DownloadRun<some DownloadSink>
+    ) async throws(CacheError) -> DownloadStateMachine.Action? {
+        guard case .newGeneration(let start)? = kind, start.coding == .identity else { return nil }
+        var machine = run.machine
+        guard case .write(let offset) = machine.didReceive(body.count) else { return nil }
+        let end = machine.didEndBody()
+        guard case .finish = end, let head = run.head.take() else { return nil }
+        try await run.sink.didReceive(head, whole: body, at: offset)
+        run.machine = machine
+        run.didReceive(body.count, at: offset, now: time.monotonicTime())
+        return end
     }
 
     private func deliverHead(

@@ -17,6 +17,15 @@ package protocol DownloadSink: Sendable {
     /// `.continuing` some of the bytes may be stored already; they are the same.
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError)
 
+    /// Receives an accepted head, and all bytes of its body, which have come with it.
+    ///
+    /// As ``didReceiveHead(_:)`` and ``write(_:at:)``, one after the other.
+    func didReceive(
+        _ head: DownloadHead,
+        whole body: BodyChunk,
+        at offset: Int64
+    ) async throws(CacheError)
+
     /// The origin has contradicted what it said of the bytes that were written: none of the
     /// current generation is kept (row 25).
     func withdraw()
@@ -48,6 +57,15 @@ package protocol DownloadSink: Sendable {
 }
 
 extension DownloadSink {
+    package func didReceive(
+        _ head: DownloadHead,
+        whole body: BodyChunk,
+        at offset: Int64
+    ) async throws(CacheError) {
+        try await didReceiveHead(head)
+        try await write(body, at: offset)
+    }
+
     package func withdraw() {}
     package func willWait() {}
     package func shouldStop(at offset: Int64) -> Bool { false }

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 
@@ -13,6 +14,8 @@ final class SharedTransfers: Sendable {
         /// The head as received, if it goes to the client of a relay and not all of it may be
         /// stored.
         var received: StoredResponse?
+        /// All of the body, for those who wait for the head, if it has come with it.
+        var body: Data?
     }
 
     /// A 304: the stored head that it confirms, and the freshened one.
@@ -44,10 +47,24 @@ final class SharedTransfers: Sendable {
     }
 
     /// The delivery of bytes that must not be stored, or of those that follow where the disk has
-    /// refused some: to the one reader that claims the window.
+    /// refused some.
     struct Bypass: Sendable {
-        let window: WindowBody
+        enum Bytes: Sendable {
+            /// To the one reader that claims the window.
+            case window(WindowBody)
+            /// All of a body that has come with its head.
+            case whole(Data)
+        }
+
+        let bytes: Bytes
         let reason: NotStored
+
+        var completeLength: Int64? {
+            switch bytes {
+            case .window(let window): window.completeLength
+            case .whole(let body): Int64(body.count)
+            }
+        }
     }
 
     private struct State {
@@ -118,7 +135,9 @@ final class SharedTransfers: Sendable {
     ///     with one reader.
     func didReceiveHead(_ answer: Outcome, of context: TransferContext, group: TransferGroup?) {
         context.didReceive(answer)
-        guard case .storing(let generation) = answer else { return }
+        guard case .storing(var generation) = answer else { return }
+        // For others it is in the entry.
+        generation.body = nil
         let before = state.withLock { state in
             defer { state.generation = generation }
             if let group { state.writers[generation.entry.generation] = group }

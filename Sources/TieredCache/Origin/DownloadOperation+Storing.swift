@@ -104,10 +104,11 @@ extension DownloadOperation {
         )
     }
 
-    /// The entry of a representation, and the space reserved for it.
+    /// The entry of a representation, and the space reserved for it, or the body that it has.
     struct Place {
         let entry: DiskEntry
         var promise: RoomPromise?
+        var body: BodyChunk?
     }
 
     /// Whether an entry that the transfer creates is wanted when it is created.
@@ -132,6 +133,7 @@ extension DownloadOperation {
     ///   - head: the head as received.
     ///   - start: the start of the body.
     ///   - end: the end of the wanted bytes.
+    ///   - body: all of the body, if it may be stored at once.
     ///   - context: the transfer; an abandoned one creates no entry, since a removal may have
     ///     followed.
     /// - Returns: the entry.
@@ -141,6 +143,7 @@ extension DownloadOperation {
         head: DownloadHead,
         start: GenerationStart,
         end: Int64,
+        whole body: BodyChunk?,
         context: TransferContext
     ) throws(CacheError) -> Result<Place, NotStored> {
         let storability = storability(of: stored, head: head, start: start)
@@ -162,24 +165,38 @@ extension DownloadOperation {
         do throws(CacheError) {
             let key = storage.key(for: stored, of: request.key)
             let store = try storage.disk.store()
+            // Also of a relay, whose own client is told nothing.
+            let awaitsDecision =
+                !stored.promisedDigests.isEmpty || !request.expectedDigests.isEmpty
+            let succession = DiskSuccession(
+                cause: storage.removal(of: key),
+                // A client of a relay receives errors and redirects without storing them over a
+                // pin.
+                sparesPinned: !(200...299).contains(stored.status),
+                awaitsDecision: awaitsDecision,
+                isWanted: isEntryWanted(in: context)
+            )
+            // After that no lookup promotes the old body again.
+            defer { storage.memory.remove(key) }
+            if let body, !awaitsDecision,
+                let entry = try store.storeIfRoom(
+                    body,
+                    for: key,
+                    metadata: stored.encoded(),
+                    class: request.entryClass,
+                    succession: succession
+                )
+            {
+                return .success(Place(entry: entry, body: body))
+            }
             let promise = try promiseRoom(start, end: end, for: key, in: store)
             let entry = try store.makeEntry(
                 for: key,
                 metadata: stored.encoded(),
                 completeLength: start.completeLength,
                 class: request.entryClass,
-                succession: DiskSuccession(
-                    cause: storage.removal(of: key),
-                    // A client of a relay receives errors and redirects without storing them over a
-                    // pin.
-                    sparesPinned: !(200...299).contains(stored.status),
-                    // Also of a relay, whose own client is told nothing.
-                    awaitsDecision: !stored.promisedDigests.isEmpty
-                        || !request.expectedDigests.isEmpty,
-                    isWanted: isEntryWanted(in: context)
-                )
+                succession: succession
             )
-            storage.memory.remove(key)
             BodyJudge.note(promise: stored.promisedDigests, of: entry)
             return .success(Place(entry: entry, promise: promise))
         } catch  where error.code == .notStorable {
@@ -263,6 +280,32 @@ extension DownloadOperation {
         guard length == nil || knownLength == nil || length == knownLength else { return nil }
         update(known.entry, head: stored, completeLength: length)
         return known.entry
+    }
+}
+
+extension DiskStore {
+    /// Stores a complete body; nil where the disk refuses it, as it will refuse its bytes to an
+    /// entry.
+    fileprivate func storeIfRoom(
+        _ body: BodyChunk,
+        for key: CacheKey,
+        metadata: [UInt8],
+        class entryClass: DiskEntryClass,
+        succession: DiskSuccession
+    ) throws(CacheError) -> DiskEntry? {
+        do throws(CacheError) {
+            return try body.withUnsafeBytes { (bytes) throws(CacheError) in
+                try store(
+                    bytes,
+                    for: key,
+                    metadata: metadata,
+                    class: entryClass,
+                    succession: succession
+                )
+            }
+        } catch  where error.code == .localStorage {
+            return nil
+        }
     }
 }
 

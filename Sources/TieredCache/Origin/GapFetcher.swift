@@ -101,8 +101,8 @@ final class GapFetcher: Sendable {
         _ bypass: SharedTransfers.Bypass,
         at position: Int64
     ) -> TransferStatus {
-        let window = bypass.window
-        guard window.start <= position, position < window.end,
+        guard case .window(let window) = bypass.bytes, window.start <= position,
+            position < window.end,
             window.claim()
         else { return .forOthers }
         return .claimed(window, bypass.reason.error(for: request))

@@ -3,10 +3,19 @@ import HTTPTypes
 
 // Heads: a new entry, the stored entry, or a window that bypasses the disk.
 extension StoringSink {
+    /// Makes the place of the bytes that follow a head.
+    ///
+    /// - Parameters:
+    ///   - head: the head.
+    ///   - start: the start of its body.
+    ///   - body: all of the body, if it may be stored at once.
+    /// - Returns: whether `body` is stored, or passed on; otherwise it is to be written.
+    /// - Throws: `.representationChanged` if a reader has bytes of another one; `.cancelled`.
     func beginGeneration(
         with head: DownloadHead,
-        start: GenerationStart
-    ) async throws(CacheError) {
+        start: GenerationStart,
+        whole body: BodyChunk? = nil
+    ) async throws(CacheError) -> Bool {
         if start.contradictsStored, let stored = generation ?? operation.base {
             operation.shared.didContradict(stored.entry)
         }
@@ -36,7 +45,7 @@ extension StoringSink {
                 stored.promisedDigests == known.promisedDigests,
                 window.restart(start: start.offset, completeLength: start.completeLength)
             else { throw CacheError.changed(operation.request.target) }
-            return
+            return false
         }
         if operation.stored != nil {
             recorder.didRevalidate(operation.request.key, isUnchanged: false)
@@ -50,26 +59,46 @@ extension StoringSink {
             head: head,
             start: start,
             end: state.end,
+            whole: body,
             context: context
         ) {
         case .success(let place):
             setPromise(place.promise)
-            let generation = SharedTransfers.Generation(
+            var generation = SharedTransfers.Generation(
                 head: stored,
                 entry: place.entry,
                 received: operation.receivedResponse(for: head, start: start, stored: stored)
             )
             if case .storing(_, let old?) = state.mode { end(old) }
             enter(.storing(generation, nil))
+            generation.body = place.body?.copy
             publish(.storing(generation))
+            let count = Int64(place.body?.count ?? 0)
+            state.received += count
+            state.stored += count
+            return place.body != nil
         case .failure(let reason):
+            let known =
+                operation.receivedResponse(for: head, start: start, stored: stored) ?? stored
+            if let body, stored.promisedDigests.isEmpty {
+                if !reason.isOfDisk { context.shrinkCoverage(to: 0) }
+                state.received += Int64(body.count)
+                publish(
+                    .passing(
+                        known,
+                        SharedTransfers.Bypass(bytes: .whole(body.copy), reason: reason)
+                    )
+                )
+                return true
+            }
             beginPassing(
-                with: operation.receivedResponse(for: head, start: start, stored: stored) ?? stored,
+                with: known,
                 from: start.offset,
                 length: start.completeLength,
                 isVerbatim: start.isVerbatim,
                 reason: reason
             )
+            return false
         }
     }
 
@@ -88,7 +117,7 @@ extension StoringSink {
             head: head
         )
         if case .storing(_, let shared?) = before { end(shared) }
-        publish(.passing(head, SharedTransfers.Bypass(window: window, reason: reason)))
+        publish(.passing(head, SharedTransfers.Bypass(bytes: .window(window), reason: reason)))
     }
 
     /// Delivers to a window from now on.

@@ -74,7 +74,7 @@ extension StoringSink {
         )
         try await window.append(BodyChunk(tail), at: start)
         writer?.end()
-        context.didBypassDisk(SharedTransfers.Bypass(window: window, reason: .disk(error)))
+        context.didBypassDisk(SharedTransfers.Bypass(bytes: .window(window), reason: .disk(error)))
         noteChange()
         try await pass(chunk, at: offset, to: window)
     }

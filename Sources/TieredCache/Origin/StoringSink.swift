@@ -124,13 +124,36 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
     func didReceiveHead(_ head: DownloadHead) async throws(CacheError) {
         await context.leaveCallersThread()
         switch head.kind {
-        case .newGeneration(let start): try await beginGeneration(with: head, start: start)
+        case .newGeneration(let start): _ = try await beginGeneration(with: head, start: start)
         case .continuing(let offset, let length):
             try continueGeneration(head, from: offset, length: length)
         case .notModified:
             operation.didConfirm(head, of: context)
             noteChange()
         }
+    }
+
+    func didReceive(
+        _ head: DownloadHead,
+        whole body: BodyChunk,
+        at offset: Int64
+    ) async throws(CacheError) {
+        await context.leaveCallersThread()
+        guard case .newGeneration(let start) = head.kind, mayStoreAtOnce(body, start: start) else {
+            try await didReceiveHead(head)
+            return try await write(body, at: offset)
+        }
+        guard try await !beginGeneration(with: head, start: start, whole: body) else { return }
+        try await write(body, at: offset)
+    }
+
+    /// Whether nothing limits a body that has come with its head, or waits for it in part.
+    private func mayStoreAtOnce(_ body: BodyChunk, start: GenerationStart) -> Bool {
+        let request = operation.request
+        guard case .idle = state.mode, start.isWhole, start.end == Int64(body.count),
+            !request.isPinned, request.expectedDigests.isEmpty, origins.bandwidth.isUnlimited
+        else { return false }
+        return request.limiter?.isUnlimited ?? true
     }
 
     func write(_ chunk: BodyChunk, at offset: Int64) async throws(CacheError) {

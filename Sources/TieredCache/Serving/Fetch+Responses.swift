@@ -15,27 +15,37 @@ extension Fetch {
             completeLength: entry.completeLength
         )
         guard let wanted else { throw lengthUnknown }
-        let fetcher = GapFetcher(
-            transfers: transfers,
-            shared: transfer.shared,
-            request: request,
-            head: generation.head
-        )
         // Bytes stored before count as the cache's only if they are of the origin's representation.
         let storedBefore = transfer.base === entry ? transfer.storedBefore : ByteRangeSet()
-        let opening = EntryOpening(
-            entry: entry,
-            storage: responder.storage,
-            fetcher: fetcher,
-            judge: responder.bodyJudge(for: request),
-            transfer: isNear(wanted, to: transfer, generation: generation)
-                ? transfer.subscription : nil,
-            storedBefore: storedBefore
-        )
         // Fields that must not be stored go only to the client whose request began the exchange.
         let isOwn = storedBefore.isEmpty && transfer.subscription.isFirst
         let head = isOwn ? generation.received ?? generation.head : generation.head
-        var content = try responder.content(of: opening, head: head, wanted: wanted, for: request)
+        var content: ResponseContent
+        if let body = generation.body, request.expectedDigests.isEmpty {
+            content = try responder.content(
+                ofFetched: body,
+                in: entry,
+                head: head,
+                wanted: wanted,
+                for: request
+            )
+        } else {
+            let opening = EntryOpening(
+                entry: entry,
+                storage: responder.storage,
+                fetcher: GapFetcher(
+                    transfers: transfers,
+                    shared: transfer.shared,
+                    request: request,
+                    head: generation.head
+                ),
+                judge: responder.bodyJudge(for: request),
+                transfer: isNear(wanted, to: transfer, generation: generation)
+                    ? transfer.subscription : nil,
+                storedBefore: storedBefore
+            )
+            content = try responder.content(of: opening, head: head, wanted: wanted, for: request)
+        }
         let status = CacheStatus.forwarded(
             remainder.reason,
             isStored: entry.isWritable,
@@ -65,34 +75,37 @@ extension Fetch {
         return wanted.start - max(stored, transfer.start) <= GapFetcher.maximumWaitDistance
     }
 
+    /// The response of bytes that are not stored; nil if they are for another request.
     func passThroughResponse(
         of transfer: Transfer,
         head: StoredResponse,
         bypass: SharedTransfers.Bypass,
         wanted: WantedRange
-    ) throws(CacheError) -> CacheResponse {
+    ) throws(CacheError) -> CacheResponse? {
+        let content: ResponseContent
+        switch bypass.bytes {
+        case .window(let window):
+            guard window.delivers(wanted), window.claim() else { return nil }
+            content = self.content(of: window, for: transfer, head: head, wanted: wanted)
+        case .whole(let body):
+            // What only the disk refuses may answer all that wait for it.
+            let isShared = bypass.reason.isOfDisk && request.relay == nil
+            guard transfer.subscription.isFirst || isShared, request.expectedDigests.isEmpty
+            else { return nil }
+            content = try responder.content(
+                ofFetched: body,
+                in: nil,
+                head: head,
+                wanted: wanted,
+                for: request
+            )
+        }
         // A prefetch has no reader for the bytes.
         guard !request.isPrefetch else { throw bypass.reason.error(for: request) }
-        let length = bypass.window.completeLength
-        // A response with an error status may be cut anywhere, a 206 is a part, and the others have
-        // no body.
-        let hasBody = head.status < 300 && ![204, 205, 206].contains(head.status)
-        let isWhole = hasBody && request.method != .head && wanted.isAll(of: length)
-        let body = WindowReader(
-            bypass.window,
-            range: wanted.bytes,
-            subscription: transfer.subscription,
-            digests: isWhole ? responder.bodyJudge(for: request).digests(of: head) : nil
-        )
-        let content = ResponseContent(
-            head: head,
-            completeLength: length,
-            wanted: wanted,
-            body: body
-        )
         let status = CacheStatus.forwarded(
             remainder.reason,
             isStored: bypass.reason.isByOwner,
+            isCollapsed: !transfer.subscription.isFirst,
             detail: bypass.reason.detail
         )
         return responses.response(
@@ -102,6 +115,26 @@ extension Fetch {
             status: status,
             notStored: bypass.reason
         )
+    }
+
+    private func content(
+        of window: WindowBody,
+        for transfer: Transfer,
+        head: StoredResponse,
+        wanted: WantedRange
+    ) -> ResponseContent {
+        let length = window.completeLength
+        // A response with an error status may be cut anywhere, a 206 is a part, and the others have
+        // no body.
+        let hasBody = head.status < 300 && ![204, 205, 206].contains(head.status)
+        let isWhole = hasBody && request.method != .head && wanted.isAll(of: length)
+        let body = WindowReader(
+            window,
+            range: wanted.bytes,
+            subscription: transfer.subscription,
+            digests: isWhole ? responder.bodyJudge(for: request).digests(of: head) : nil
+        )
+        return ResponseContent(head: head, completeLength: length, wanted: wanted, body: body)
     }
 
     /// The response to a 304: the stored bytes; nil if a reader could not reach its end with them.

@@ -71,15 +71,14 @@ struct Fetch: Sendable {
                 }
                 return try await storingResponse(of: transfer, generation: generation)
             case .passing(let head, let bypass):
-                let window = bypass.window
-                let wanted = try wantedRange(of: window, head: head)
-                if window.delivers(wanted), window.claim() {
-                    return try passThroughResponse(
-                        of: transfer,
-                        head: head,
-                        bypass: bypass,
-                        wanted: wanted
-                    )
+                let wanted = try wantedRange(of: bypass, head: head)
+                if let response = try passThroughResponse(
+                    of: transfer,
+                    head: head,
+                    bypass: bypass,
+                    wanted: wanted
+                ) {
+                    return response
                 }
                 isExclusive = true
                 // The start of a suffix is known by now; the whole stays the whole, whatever length
@@ -140,7 +139,7 @@ struct Fetch: Sendable {
 
     /// The wanted bytes of a body that is not stored.
     private func wantedRange(
-        of window: WindowBody,
+        of bypass: SharedTransfers.Bypass,
         head: StoredResponse
     ) throws(CacheError) -> WantedRange {
         // The response to HEAD has a length and no body.
@@ -148,7 +147,7 @@ struct Fetch: Sendable {
         let wanted = try WantedRange.resolve(
             for: request,
             head: head,
-            completeLength: window.completeLength
+            completeLength: bypass.completeLength
         )
         guard let wanted else { throw lengthUnknown }
         return wanted

@@ -129,6 +129,38 @@ extension Responder {
         return ResponseContent(head: head, completeLength: length, wanted: wanted, body: body)
     }
 
+    /// The content of a body that has come whole from the origin.
+    ///
+    /// - Parameters:
+    ///   - body: the body.
+    ///   - entry: the entry that it was stored in; nil if it is not stored.
+    ///   - head: the head of the response.
+    ///   - wanted: the requested bytes.
+    ///   - request: the request to answer.
+    /// - Returns: the content; for a reader it covers all bytes that the reader may reach.
+    /// - Throws: `.rangeNotSatisfiable`.
+    func content(
+        ofFetched body: Data,
+        in entry: DiskEntry?,
+        head: StoredResponse,
+        wanted: WantedRange,
+        for request: CacheRequest
+    ) throws(CacheError) -> ResponseContent {
+        let length = Int64(body.count)
+        var wanted = wanted
+        if let scope = request.scope, head.status < 400,
+            let all = try request.wanted(in: scope, completeLength: length)
+        {
+            wanted = all
+        }
+        return ResponseContent(
+            head: head,
+            completeLength: length,
+            wanted: wanted,
+            body: MemoryBody(body.part(wanted), at: wanted.start, fetchedInto: entry)
+        )
+    }
+
     /// What a reader of a stored body gets; it asks the origin only where the request may.
     func opening(
         of entry: DiskEntry,

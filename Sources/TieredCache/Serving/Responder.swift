@@ -158,7 +158,7 @@ final class Responder: Sendable {
         else { return }
         let source = response.body.source
         // It came from memory, or was promoted when it was read from disk; and may be removed since.
-        guard !(source is MemoryBody) else { return }
+        guard (source as? MemoryBody)?.isFetched ?? true else { return }
         let key = source.storageKey ?? request.key
         storage.promote(bytes, head: response.head, key: key, generation: source.generation) {
             source.isSuperseded

@@ -19,17 +19,29 @@ extension Storage {
         contentType: String?
     ) async throws(CacheError) {
         let head = head(of: data, for: request, contentType: contentType)
-        memory.insert(MemoryEntry(head: head, body: data), forKey: request.key)
-        guard hasDirectory else { return }
-        try await withStore { (store) throws(CacheError) in
-            try data.withBytes { (bytes) throws(CacheError) in
-                try store.store(
-                    bytes,
-                    for: request.key,
-                    metadata: head.encoded(),
-                    class: request.entryClass
-                )
+        let keep = { [memory] in
+            memory.insert(MemoryEntry(head: head, body: data), forKey: request.key)
+        }
+        guard hasDirectory else { return keep() }
+        let entry: DiskEntry
+        do throws(CacheError) {
+            entry = try await withStore { (store) throws(CacheError) in
+                try data.withBytes { (bytes) throws(CacheError) in
+                    try store.store(
+                        bytes,
+                        for: request.key,
+                        metadata: head.encoded(),
+                        class: request.entryClass
+                    )
+                }
             }
+        } catch {
+            keep()
+            throw error
+        }
+        // Only now: who finds the bytes can remove them, and they do not come back.
+        promote(data, head: head, key: request.key, generation: entry.generation) {
+            entry.isSuperseded
         }
         recorder.didStore(request.key, in: .disk, bytes: Int64(data.count))
     }

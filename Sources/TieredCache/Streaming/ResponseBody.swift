@@ -146,6 +146,9 @@ final class MemoryBody: BodySource, BodyReader {
 
     let storageKey: CacheKey?
     let generation: UInt64?
+    /// Whether the bytes have just come from the origin.
+    let isFetched: Bool
+    private let entry: DiskEntry?
     private let start: Int64
     private let end: Int64
     private let state: Guarded<State>
@@ -165,11 +168,22 @@ final class MemoryBody: BodySource, BodyReader {
     ) {
         self.storageKey = storageKey
         self.generation = generation
+        (isFetched, entry) = (false, nil)
         self.start = start
         end = start + Int64(bytes.count)
         state = Guarded(State(bytes: bytes.isEmpty ? nil : bytes))
     }
 
+    /// A part of a body that has just come from the origin, and was stored in `entry`; nil if not.
+    init(_ bytes: Data, at start: Int64, fetchedInto entry: DiskEntry?) {
+        (storageKey, generation) = (entry?.key, entry?.generation)
+        (isFetched, self.entry) = (true, entry)
+        self.start = start
+        end = start + Int64(bytes.count)
+        state = Guarded(State(bytes: bytes.isEmpty ? nil : bytes))
+    }
+
+    var isSuperseded: Bool { entry?.isSuperseded ?? false }
     var counts: ByteCounts { state.withLock { $0.counts } }
     var storageError: CacheError? { nil }
     var length: Int64? { end }
@@ -179,9 +193,9 @@ final class MemoryBody: BodySource, BodyReader {
     func open() -> ReaderBytes { .seekable(self) }
 
     func next(atMost count: Int) async throws(CacheError) -> Data? {
-        state.withLock { state in
+        state.withLock { state -> Data? in
             guard let bytes = state.bytes.take() else { return nil }
-            state.counts.add(fromCache: Int64(bytes.count))
+            self.count(bytes.count, in: &state)
             return bytes
         }
     }
@@ -191,8 +205,16 @@ final class MemoryBody: BodySource, BodyReader {
         return state.withLock { state in
             guard let bytes = state.bytes else { return 0 }
             let count = read.destination.copy(bytes.dropFirst(Int(read.offset - start)))
-            state.counts.add(fromCache: Int64(count))
+            self.count(count, in: &state)
             return count
+        }
+    }
+
+    private func count(_ count: Int, in state: inout State) {
+        if isFetched {
+            state.counts.add(fromOrigin: Int64(count))
+        } else {
+            state.counts.add(fromCache: Int64(count))
         }
     }
 

@@ -19,6 +19,9 @@ public struct BodyChunk: Sendable {
     /// be copied together with others if many wait.
     static func isShort(_ count: Int) -> Bool { count < 4 << 10 }
 
+    /// The bytes, without the rest of the buffer.
+    var copy: Data { withUnsafeBytes { Data($0) } }
+
     /// Calls `body` with the bytes; the pointer is valid only during the call.
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result

@@ -73,6 +73,8 @@ public struct TransportResponse: Sendable {
     public var localAddress: String?
     /// What the owner of the directory, which has answered, says beside the response; else nil.
     package var owner: OwnerAnswer?
+    /// All of the body, where it has come with the head; ``body`` yields it as well.
+    package var whole: BodyChunk?
 
     /// Creates a response.
     public init(head: HTTPResponse, body: any TransportBody, localAddress: String? = nil) {

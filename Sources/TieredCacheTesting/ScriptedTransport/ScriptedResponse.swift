@@ -24,6 +24,9 @@ public struct ScriptedResponse: Sendable {
     /// The steps of the body; after the last one the body ends regularly.
     public var steps: [Step]
 
+    /// Whether a body of one step comes with the head; it then is not pulled.
+    package var comesWhole = false
+
     /// Creates a response.
     ///
     /// - Parameters:

@@ -111,7 +111,12 @@ public final class ScriptedTransport: Transport {
         let body = ScriptedBody(response.steps, time: time, latch: latch) { [weak self] count in
             self?.didPull(count)
         }
-        return TransportResponse(head: try response.head.get(), body: body)
+        var answer = TransportResponse(head: try response.head.get(), body: body)
+        if response.comesWhole, response.steps.count == 1, case .bytes(let all) = response.steps[0]
+        {
+            answer.whole = BodyChunk(all)
+        }
+        return answer
     }
 
     private func receive(_ upload: UploadBody) async throws(TransportError) {

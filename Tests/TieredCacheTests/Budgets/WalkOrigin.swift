@@ -33,12 +33,7 @@ final class WalkOrigin: CancellableTransport {
         request.onStart?({ exchange.cancel() })
         let answer = answer(request.head)
         threads.onNetwork(isHandover: true) { [self] in bring(answer, to: exchange) }
-        let head = try await exchange.head()
-        return TransportResponse(
-            head: head,
-            body: ExchangeBody(exchange),
-            localAddress: exchange.localAddress
-        )
+        return try await exchange.response()
     }
 
     func shutdown() async {}

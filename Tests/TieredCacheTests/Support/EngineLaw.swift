@@ -21,8 +21,10 @@ enum EngineLaw {
         var script = EngineScript(input)
         let origin = HostileOrigin(&script)
         var configuration = MediaCache.Configuration(path: "/cache")
-        configuration.transport = ScriptedTransport(time: InstantTime()) { request, _ in
-            origin.answer(request)
+        configuration.transport = ScriptedTransport(time: InstantTime()) { request, index in
+            var answer = origin.answer(request)
+            answer.comesWhole = index % 2 == 0
+            return answer
         }
         configuration.timeSource = InstantTime()
         configuration.respondsToMemoryPressure = false

@@ -144,6 +144,7 @@ extension DiskStore {
                     of: entry,
                     record: status,
                     bodyBytes: 0,
+                    because: succession.cause,
                     keepsOldBody: failure != nil
                 )
                 didTakeName(lock, entry: entry)

@@ -9,6 +9,7 @@ extension DiskStore {
         of entry: DiskEntry,
         record: FileStatus,
         bodyBytes: Int64,
+        because cause: DiskRemoval.Cause = .replaced,
         keepsOldBody: Bool = false
     ) {
         let (flags, detached, keepsRecord) = entry.state.withLock { state in
@@ -34,7 +35,7 @@ extension DiskStore {
             lastUse: useTime(),
             queue: flags.queue
         )
-        replace(&lock, with: entry, slot: slot, keepsOldBody: keepsOldBody)
+        replace(&lock, with: entry, slot: slot, because: cause, keepsOldBody: keepsOldBody)
         // The slot has what was detached, and the entry what the slot had. Only now: what had the
         // name may have taken long to remove, and what is there is charged all the while.
         state.withLock { $0.space.charge(-detached) }

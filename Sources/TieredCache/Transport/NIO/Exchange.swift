@@ -20,10 +20,20 @@ final class Exchange: ResponseReceiver {
         self.onInterim = onInterim
     }
 
-    /// The local address of the connection; nil before it exists.
-    var localAddress: String? { state.withLock { $0.localAddress } }
+    /// Waits for the head.
+    func response() async throws(TransportError) -> TransportResponse {
+        let head = try await head()
+        let (localAddress, whole) = state.withLock { ($0.localAddress, $0.whole) }
+        var response = TransportResponse(
+            head: head,
+            body: ExchangeBody(self),
+            localAddress: localAddress
+        )
+        response.whole = whole.map { BodyChunk(ByteBufferStorage(buffer: $0)) }
+        return response
+    }
 
-    func head() async throws(TransportError) -> HTTPResponse {
+    private func head() async throws(TransportError) -> HTTPResponse {
         let result: HeadResult = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let early = state.withLock { $0.waitForHead(continuation) }

@@ -28,7 +28,7 @@ final class ExchangeBody: TransportBody {
 }
 
 /// The connection's buffer, without a copy.
-private struct ByteBufferStorage: BodyChunkStorage {
+struct ByteBufferStorage: BodyChunkStorage {
     let buffer: ByteBuffer
 
     var count: Int { buffer.readableBytes }

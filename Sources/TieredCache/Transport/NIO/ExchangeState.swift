@@ -81,6 +81,12 @@ struct ExchangeState {
         }
     }
 
+    /// The body, if all of it is here in one piece.
+    var whole: ByteBuffer? {
+        guard case .success = end, parts.count == 1 else { return nil }
+        return parts.first
+    }
+
     /// False for a failure: the reader should first see the bytes received before it.
     var isNextAtHand: Bool {
         guard parts.isEmpty else { return true }

@@ -64,12 +64,7 @@ public final class NIOTransport: Transport, CancellableTransport {
         let exchange = Exchange(onInterim: request.onInterim)
         request.onStart?({ exchange.cancel() })
         connections.start(outgoing, for: exchange)
-        let head = try await exchange.head()
-        return TransportResponse(
-            head: head,
-            body: ExchangeBody(exchange),
-            localAddress: exchange.localAddress
-        )
+        return try await exchange.response()
     }
 
     private func connections() throws(TransportError) -> HTTPConnections {
