@@ -3,7 +3,7 @@
 /// In slices: a film takes many seconds, and others want the threads meanwhile. Of all that compute
 /// at once two have a slice at a time, in turn.
 struct BodyDigester {
-    enum Comparison: Equatable, Sendable {
+    enum Comparison: Sendable {
         case same
         case other(ContentDigest, found: ContentDigest)
         /// A block is damaged or gone.

@@ -118,67 +118,6 @@ struct BodyJudge: Sendable {
         return !isDue && entry.hasMet(wanted(of: entry, isDue: isDue))
     }
 
-    // MARK: Delivered bytes
-
-    /// What the reader of a whole body compares its bytes with; nil if nothing is to be decided.
-    ///
-    /// - Parameters:
-    ///   - entry: the entry of the body.
-    ///   - hasGaps: whether bytes may come that no decision so far is about.
-    /// - Returns: the digests.
-    func digests(of entry: DiskEntry, hasGaps: Bool) -> ReaderDigests? {
-        let isDue = awaitsDecision(entry)
-        if hasGaps {
-            return digests(promised: request.relay == nil ? entry.promise : [])
-        }
-        guard isDue || !request.expectedDigests.isEmpty, !accepts(entry) else { return nil }
-        return digests(promised: isDue ? Self.promise(of: entry) : [])
-    }
-
-    /// The same for the whole body of a response that is not stored.
-    func digests(of head: StoredResponse) -> ReaderDigests? {
-        // A relay verifies nothing: the recipient of the fields can (RFC 9530 §1).
-        digests(promised: request.relay == nil ? head.promisedDigests : [])
-    }
-
-    private func digests(promised: [ContentDigest]) -> ReaderDigests? {
-        guard !promised.isEmpty || !request.expectedDigests.isEmpty else { return nil }
-        return ReaderDigests(promised: promised, judge: self)
-    }
-
-    /// Notes that a reader has found a body right that is not stored.
-    func didDeliver() {
-        origins.integrity.withLock { integrity in
-            integrity.didMatch(request.key)
-            integrity.didMatch(request.key, expecting: request.expectedDigests)
-        }
-    }
-
-    /// The error of a reader that has found a body wrong that is not stored.
-    ///
-    /// The reader has the bytes by then, so there is no second attempt; but a guest fetches once
-    /// more, past what the owner has stored.
-    func error(
-        delivering found: ContentDigest,
-        insteadOf expected: ContentDigest,
-        isPromise: Bool
-    ) -> CacheError {
-        let words = "\(request.target.redacted) has \(found) instead of \(expected)"
-        let final = CacheError(.integrityFailed, "\(words); its bytes have been delivered")
-        guard storage.storageError?.code == .notOwner else { return final }
-        let now = origins.time.monotonicTime()
-        let decision = origins.integrity.withLock {
-            $0.didMismatch(
-                request.key,
-                expecting: isPromise ? [] : request.expectedDigests,
-                isGone: false,
-                now: now
-            )
-        }
-        guard decision == .refetch else { return final }
-        return CacheError(.representationChanged, "\(words); fetch it again")
-    }
-
     // MARK: Files
 
     /// Begins the decision about a whole file, if it is due; it goes on by itself.
@@ -253,7 +192,7 @@ struct BodyJudge: Sendable {
 
     private var recorder: Recorder { storage.recorder }
 
-    private static func promise(of entry: DiskEntry) -> [ContentDigest] {
+    static func promise(of entry: DiskEntry) -> [ContentDigest] {
         StoredResponse(encoded: entry.metadata)?.promisedDigests ?? []
     }
 

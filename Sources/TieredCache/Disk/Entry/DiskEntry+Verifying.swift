@@ -201,6 +201,6 @@ extension DiskEntryState {
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer
     ) -> Int {
-        tails.first { $0.range.contains(offset) }?.copy(at: offset, into: buffer, &self) ?? 0
+        tails.first { $0.range.contains(offset) }?.copy(at: offset, into: buffer) ?? 0
     }
 }

@@ -47,11 +47,8 @@ final class PartialBlock: @unchecked Sendable {
         state.tails.removeAll { $0 === self }
     }
 
-    func copy(
-        at offset: Int64,
-        into buffer: UnsafeMutableRawBufferPointer,
-        _ state: inout DiskEntryState
-    ) -> Int {
+    /// Copies bytes; its entry calls it under its lock.
+    func copy(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let start = Int(offset - range.lowerBound)
         let count = min(buffer.count, self.count - start)
         buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: contents[start..<(start + count)]))
