@@ -136,7 +136,7 @@ final class SharedTransfers: Sendable {
     func didReceiveHead(_ answer: Outcome, of context: TransferContext, group: TransferGroup?) {
         context.didReceive(answer)
         guard case .storing(var generation) = answer else { return }
-        // For others it is in the entry.
+        // Who comes later finds it in the entry.
         generation.body = nil
         let before = state.withLock { state in
             defer { state.generation = generation }

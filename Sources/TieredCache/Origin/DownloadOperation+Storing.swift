@@ -104,11 +104,11 @@ extension DownloadOperation {
         )
     }
 
-    /// The entry of a representation, and the space reserved for it, or the body that it has.
+    /// The entry of a representation, and the space reserved for it, or whether it has its body.
     struct Place {
         let entry: DiskEntry
         var promise: RoomPromise?
-        var body: BodyChunk?
+        var hasBody = false
     }
 
     /// Whether an entry that the transfer creates is wanted when it is created.
@@ -178,7 +178,8 @@ extension DownloadOperation {
             )
             // After that no lookup promotes the old body again.
             defer { storage.memory.remove(key) }
-            if let body, !awaitsDecision,
+            // A longer body is made in several steps, which may take the place of another in vain.
+            if let body, !awaitsDecision, body.count <= store.options.inlineLimit,
                 let entry = try store.storeIfRoom(
                     body,
                     for: key,
@@ -187,7 +188,7 @@ extension DownloadOperation {
                     succession: succession
                 )
             {
-                return .success(Place(entry: entry, body: body))
+                return .success(Place(entry: entry, hasBody: true))
             }
             let promise = try promiseRoom(start, end: end, for: key, in: store)
             let entry = try store.makeEntry(

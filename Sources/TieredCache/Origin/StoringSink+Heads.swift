@@ -71,18 +71,18 @@ extension StoringSink {
             )
             if case .storing(_, let old?) = state.mode { end(old) }
             enter(.storing(generation, nil))
-            generation.body = place.body?.copy
+            if let body, place.hasBody {
+                generation.body = body.copy
+                didTake(body)
+                state.stored += Int64(body.count)
+            }
             publish(.storing(generation))
-            let count = Int64(place.body?.count ?? 0)
-            state.received += count
-            state.stored += count
-            return place.body != nil
+            return place.hasBody
         case .failure(let reason):
             let known =
                 operation.receivedResponse(for: head, start: start, stored: stored) ?? stored
             if let body, stored.promisedDigests.isEmpty {
-                if !reason.isOfDisk { context.shrinkCoverage(to: 0) }
-                state.received += Int64(body.count)
+                didTake(body)
                 publish(
                     .passing(
                         known,
@@ -100,6 +100,13 @@ extension StoringSink {
             )
             return false
         }
+    }
+
+    /// All of a body is here: who asks for it from now on, as after a removal, is not answered with
+    /// it.
+    private func didTake(_ body: BodyChunk) {
+        state.received += Int64(body.count)
+        context.shrinkCoverage(to: 0)
     }
 
     private func beginPassing(

@@ -22,7 +22,10 @@ extension Storage {
         let keep = { [memory] in
             memory.insert(MemoryEntry(head: head, body: data), forKey: request.key)
         }
-        guard hasDirectory else { return keep() }
+        // Of a long one only a part is on disk while it is written.
+        let isShort = Int64(data.count) <= BlockTable.blockSize
+        if !hasDirectory || !isShort { keep() }
+        guard hasDirectory else { return }
         let entry: DiskEntry
         do throws(CacheError) {
             entry = try await withStore { (store) throws(CacheError) in
@@ -39,7 +42,7 @@ extension Storage {
             keep()
             throw error
         }
-        // Only now: who finds the bytes can remove them, and they do not come back.
+        // Of a short one only now: who finds the bytes can remove them, and they do not come back.
         promote(data, head: head, key: request.key, generation: entry.generation) {
             entry.isSuperseded
         }

@@ -65,7 +65,10 @@ public struct TransportResponse: Sendable {
     /// Status and fields as received.
     public var head: HTTPResponse
     /// The body, to be read.
-    public var body: any TransportBody
+    public var body: any TransportBody {
+        // Another body, as one that decodes the first, need not have its bytes.
+        didSet { whole = nil }
+    }
     /// The local address of the exchange, such as `192.0.2.1`; nil if unknown.
     ///
     /// If the machine loses it, the exchange is ended at once; one with an unknown address is ended

@@ -20,9 +20,9 @@ struct BudgetTests {
     private static let diskHit =
         Budget(locks: 29, tasks: 1, instances: 9, handovers: 2, calls: 1)
     private static let memoryMiss =
-        Budget(locks: 62, tasks: 1, instances: 16, handovers: 3, calls: 0)
+        Budget(locks: 63, tasks: 1, instances: 16, handovers: 3, calls: 0)
     private static let storedMiss =
-        Budget(locks: 126, tasks: 1, instances: 18, handovers: 3, calls: 7)
+        Budget(locks: 127, tasks: 1, instances: 18, handovers: 3, calls: 7)
     private static let confirmation =
         Budget(locks: 74, tasks: 1, instances: 18, handovers: 3, calls: 8)
     private static let chunk =

@@ -141,6 +141,23 @@ struct WholeBodyTests {
         }
     }
 
+    @Test("What the body of an application's transport makes of it is what counts")
+    func decorated() async throws {
+        let inner = ScriptedTransport(time: time) { [self] _, _ in
+            var answer = answer()
+            answer.headDelay = .zero
+            return answer
+        }
+        var configuration = DigestFixture().configuration(inner)
+        configuration.transport = Inverting(inner: inner)
+        let cache = try MediaCache(configuration, fileSystem: InMemoryFileSystem())
+        for _ in 0..<2 {
+            let bytes = try await cache.data(for: request())
+            #expect(bytes == Data(Self.body.map { ~$0 }))
+        }
+        await cache.shutdown()
+    }
+
     @Test("A reader opens it at any offset")
     func reader() async throws {
         try await withCache(answer()) { cache, transport in
@@ -170,5 +187,31 @@ struct WholeBodyTests {
             }
             await #expect(throws: CacheError.self) { _ = try await data.value }
         }
+    }
+}
+
+/// A transport that inverts the bytes of another one.
+private struct Inverting: Transport {
+    let inner: ScriptedTransport
+
+    func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+        var response = try await inner.send(request)
+        response.body = Body(inner: response.body)
+        return response
+    }
+
+    func shutdown() async { await inner.shutdown() }
+
+    private final class Body: TransportBody {
+        let inner: any TransportBody
+
+        init(inner: any TransportBody) { self.inner = inner }
+
+        func next() async throws(TransportError) -> BodyChunk? {
+            let chunk = try await inner.next()
+            return chunk.map { chunk in BodyChunk(chunk.withUnsafeBytes { $0.map { ~$0 } }) }
+        }
+
+        func cancel() { inner.cancel() }
     }
 }
