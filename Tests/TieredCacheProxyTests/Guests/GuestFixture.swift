@@ -40,6 +40,7 @@ final class GuestFixture: Sendable {
     /// Opens the directory once more, and waits until the service listens if it owns it.
     func join(
         time: any TimeSource = SystemTimeSource(),
+        jitter: Double? = nil,
         _ change: (inout MediaCache.Configuration) -> Void = { _ in }
     ) async throws -> Member {
         var configuration = MediaCache.Configuration(path: directory)
@@ -49,7 +50,9 @@ final class GuestFixture: Sendable {
         configuration.timeout = .seconds(300)
         configuration.timeSource = time
         change(&configuration)
-        let cache = try MediaCache(configuration)
+        var parts = EngineParts()
+        if let jitter { parts.jitter = { jitter } }
+        let cache = try MediaCache(configuration, parts: parts)
         let service = GuestService(cache: cache, directory: configuration.directory)
         await service.untilListening()
         let member = Member(cache: cache, service: service)

@@ -90,6 +90,10 @@ struct ReverseDirectoryTests {
             origin = fixture.origin.url
             _ = try await fixture.ask("/a", fetched.field ?? "X-Client: victim")
         }
+        // The proxy, or another test, would get its port.
+        let port = try #require(URL(string: origin)?.port)
+        let gone = try RawListener(backlog: nil, port: port)
+        defer { withExtendedLifetime(gone) {} }
         try await run(fetched) { [origin] in
             $0.configuration.directory = directory
             $0.configuration.isShared = true
