@@ -13,22 +13,17 @@ package final class RawListener: Sendable {
 
     /// Starts to listen.
     ///
-    /// - Parameters:
-    ///   - backlog: the most connections waiting to be accepted; nil to reserve the port and refuse
-    ///     all connections.
-    ///   - port: the port, which a server may have left just now; 0 for a free one.
+    /// - Parameter backlog: the most connections waiting to be accepted; nil to reserve the port
+    ///   and refuse all connections.
     /// - Throws: the error of the system.
-    package init(backlog: Int32? = 128, port: Int = 0) throws(RawConnection.Failure) {
+    package init(backlog: Int32? = 128) throws(RawConnection.Failure) {
         descriptor = socket(AF_INET, Int32(streamSocket), 0)
         guard descriptor >= 0 else { throw .init(call: "socket", errno: errno) }
-        if port != 0 { Self.setReuse(true, of: descriptor) }
-        guard let port = Self.bindAndListen(descriptor, backlog: backlog, port: port) else {
+        guard let port = Self.bindAndListen(descriptor, backlog: backlog) else {
             let failure = RawConnection.Failure(call: "bind", errno: errno)
             _ = Self.closeDescriptor(descriptor)
             throw failure
         }
-        // From now on no other socket gets it.
-        Self.setReuse(false, of: descriptor)
         self.port = port
     }
 
@@ -53,21 +48,10 @@ package final class RawListener: Sendable {
         shutdown(descriptor, Int32(SHUT_RDWR))
     }
 
-    private static func setReuse(_ isOn: Bool, of descriptor: Int32) {
-        var value: Int32 = isOn ? 1 : 0
-        let size = socklen_t(MemoryLayout<Int32>.size)
-        _ = setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &value, size)
-    }
-
-    private static func bindAndListen(
-        _ descriptor: Int32,
-        backlog: Int32?,
-        port: Int
-    ) -> Int? {
+    private static func bindAndListen(_ descriptor: Int32, backlog: Int32?) -> Int? {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-        address.sin_port = in_port_t(port).bigEndian
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in

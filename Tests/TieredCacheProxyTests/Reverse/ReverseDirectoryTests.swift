@@ -42,17 +42,25 @@ struct ReverseDirectoryTests {
         _ change: (inout ReverseFixture.Options) -> Void,
         _ body: (ReverseFixture) async throws -> Void
     ) async throws {
-        let filling = String(repeating: ".", count: fetched.size)
         try await ReverseFixture.run(change) { connection, request in
-            let client = request["cookie"] ?? request["authorization"] ?? request["x-client"]
-            let content = "for \(client ?? "anybody")" + filling
-            let fields = client == nil ? ["Cache-Control: max-age=600"] : fetched.answer
-            let lines = ["HTTP/1.1 200 OK"] + fields + ["Content-Length: \(content.utf8.count)"]
-            try connection.send(lines.joined(separator: "\r\n") + "\r\n\r\n" + content)
-            return true
+            try Self.answer(request, of: fetched, on: connection)
         } _: {
             try await body($0)
         }
+    }
+
+    private static func answer(
+        _ request: RawRequest,
+        of fetched: Fetched,
+        on connection: RawConnection
+    ) throws -> Bool {
+        let client = request["cookie"] ?? request["authorization"] ?? request["x-client"]
+        let content =
+            "for \(client ?? "anybody")" + String(repeating: ".", count: fetched.size)
+        let fields = client == nil ? ["Cache-Control: max-age=600"] : fetched.answer
+        let lines = ["HTTP/1.1 200 OK"] + fields + ["Content-Length: \(content.utf8.count)"]
+        try connection.send(lines.joined(separator: "\r\n") + "\r\n\r\n" + content)
+        return true
     }
 
     private func expectNothingOfTheVictim(_ fixture: ReverseFixture, _ target: String) async throws
@@ -83,23 +91,33 @@ struct ReverseDirectoryTests {
     func privateOnes(_ fetched: Fetched) async throws {
         let files = try TemporaryDirectory("tieredcache-directory")
         let directory = URL(filePath: files.appending("cache").string)
-        var origin = ""
+        // It keeps its port, which another test would get, and answers nothing once it has left.
+        let hasLeft = Guarded(false)
+        let origin = try RawOrigin { connection, request in
+            guard !hasLeft.withLock({ $0 }) else { return false }
+            return try Self.answer(request, of: fetched, on: connection)
+        }
+        do {
+            try await run(fetched) {
+                $0.configuration.directory = directory
+                $0.originURL = origin.url
+            } _: { fixture in
+                _ = try await fixture.ask("/a", fetched.field ?? "X-Client: victim")
+            }
+            hasLeft.withLock { $0 = true }
+            try await checkStored(fetched, directory, of: origin.url)
+        } catch {
+            await origin.stop()
+            throw error
+        }
+        await origin.stop()
+    }
+
+    private func checkStored(_ fetched: Fetched, _ directory: URL, of origin: String) async throws {
         try await run(fetched) {
             $0.configuration.directory = directory
-        } _: { fixture in
-            origin = fixture.origin.url
-            _ = try await fixture.ask("/a", fetched.field ?? "X-Client: victim")
-        }
-        // The proxy, or another test, would get its port.
-        let port = try #require(URL(string: origin)?.port)
-        let gone = try RawListener(backlog: nil, port: port)
-        defer { withExtendedLifetime(gone) {} }
-        try await run(fetched) { [origin] in
-            $0.configuration.directory = directory
             $0.configuration.isShared = true
-            $0.configuration.connectTimeout = .seconds(1)
             $0.configuration.retries = 1
-            // The origin of the same name is gone.
             $0.originURL = origin
         } _: { fixture in
             let isForAll =
