@@ -239,11 +239,9 @@ struct DownloadExchange: Sendable {
         now: MonotonicTime,
         run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action? {
-        let sink = run.sink
-        let isSame = chunk.withUnsafeBytes { bytes in
-            sink.isStored(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: offset)
+        guard await run.sink.isStored(count, of: chunk, at: offset) else {
+            return run.machine.didMismatch()
         }
-        guard isSame else { return run.machine.didMismatch() }
         run.didReceive(count, at: offset, now: now)
         if !run.machine.isComparing { try await deliverHead(&run) }
         guard count < chunk.count else { return nil }

@@ -46,8 +46,8 @@ package protocol DownloadSink: Sendable {
     /// ends nearest before it, otherwise one after it; nil if there is none to compare with.
     func storedRun(near offset: Int64) -> Range<Int64>?
 
-    /// Whether the bytes stored at `offset` equal `bytes`.
-    func isStored(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool
+    /// Whether the bytes stored at `offset` equal the first `count` of `chunk`.
+    func isStored(_ count: Int, of chunk: BodyChunk, at offset: Int64) async -> Bool
 
     /// Reports progress, at most ten times per second and once at the end.
     func didProgress(_ progress: DownloadProgress)
@@ -71,7 +71,9 @@ extension DownloadSink {
     package func shouldStop(at offset: Int64) -> Bool { false }
     package func canReplaceGeneration() -> Bool { true }
     package func storedRun(near offset: Int64) -> Range<Int64>? { nil }
-    package func isStored(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool { false }
+    package func isStored(_ count: Int, of chunk: BodyChunk, at offset: Int64) async -> Bool {
+        false
+    }
     package func didProgress(_ progress: DownloadProgress) {}
     package func willRetry(_ retry: DownloadRetry) {}
 }

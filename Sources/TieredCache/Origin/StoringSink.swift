@@ -232,11 +232,15 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         return runs.last { $0.upperBound <= offset } ?? runs.first
     }
 
-    func isStored(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
-        let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))
+    func isStored(_ count: Int, of chunk: BodyChunk, at offset: Int64) async -> Bool {
+        let (end, overflow) = offset.addingReportingOverflow(Int64(count))
         guard let entry = comparableEntry, !overflow else { return false }
+        // The head comes behind the comparison.
+        await context.leaveCallersThread()
         let stored = entry.readAll(offset..<end)
-        return stored.count == bytes.count && stored.elementsEqual(bytes)
+        return chunk.withUnsafeBytes { bytes in
+            stored.count == count && stored.elementsEqual(bytes[..<count])
+        }
     }
 
     func didProgress(_ progress: DownloadProgress) {

@@ -89,9 +89,13 @@ final class RecordingSink: DownloadSink {
         return start..<end + 1
     }
 
-    func isStored(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
+    func isStored(_ count: Int, of chunk: BodyChunk, at offset: Int64) async -> Bool {
         let stored = snapshot.bytes
-        return bytes.enumerated().allSatisfy { stored[offset + Int64($0.offset)] == $0.element }
+        return chunk.withUnsafeBytes { bytes in
+            bytes[..<count].enumerated().allSatisfy { index, byte in
+                stored[offset + Int64(index)] == byte
+            }
+        }
     }
 
     func shouldStop(at offset: Int64) -> Bool { offset >= stopAt }
