@@ -264,13 +264,13 @@ extension MediaCache {
         /// Starts no further transfers until ``resume()``; those that run go on.
         ///
         /// Lookups and hits are answered as ever.
-        public func suspend() { transfers.forEachQueue { $0.suspend() } }
+        public func suspend() { transfers.suspend() }
 
         /// Takes back ``suspend()``.
-        public func resume() { transfers.forEachQueue { $0.resume() } }
+        public func resume() { transfers.resume() }
 
         /// Ends all transfers, waiting and running, with `.cancelled`; what arrived stays cached.
-        public func cancelAll() { transfers.forEachQueue { $0.cancelAll() } }
+        public func cancelAll() { transfers.cancelAll() }
     }
 }
 

@@ -63,8 +63,7 @@ final class Engine: Sendable {
         storage.stop()
         let hasEnded = await finishing(within: Self.timeouts.ending, time: time) { [self] in
             await endJobs()
-            await transfers.queue.shutdown()
-            await transfers.uploads.shutdown()
+            await transfers.shutdown()
             origins.network.stop()
             await origins.transport.shutdown()
             await storage.awaitStop()

@@ -177,7 +177,14 @@ package final class OperationContext: Sendable {
     }
 
     /// Gives a transfer the priority of the operation as long as the subscription lives.
-    package func forwardPriority(to subscription: Subscription) {
-        relay.setTarget { [weak subscription] priority in subscription?.priority = priority }
+    ///
+    /// - Parameters:
+    ///   - subscription: the subscription.
+    ///   - known: the priority that it was made with.
+    package func forwardPriority(to subscription: Subscription, knowing known: RequestPriority) {
+        relay.setTarget(
+            { [weak subscription] priority in subscription?.priority = priority },
+            knowing: known
+        )
     }
 }

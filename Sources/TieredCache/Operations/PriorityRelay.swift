@@ -22,37 +22,45 @@ final class PriorityRelay: Sendable {
 
     var priority: RequestPriority {
         get { state.withLock { $0.priority } }
-        set {
-            state.withLock { $0.priority = newValue }
-            relay()
-        }
+        set { relay { $0.priority = newValue } }
     }
 
-    /// Replaces the target, which gets the current priority at once, then every change.
-    func setTarget(_ target: Target?) {
-        let old = state.withLock { state in
+    /// Replaces the target, which gets every change from now on.
+    ///
+    /// - Parameters:
+    ///   - target: the target.
+    ///   - known: the priority that it has; the current one is handed over at once if it is another.
+    func setTarget(_ target: Target?, knowing known: RequestPriority? = nil) {
+        let old = relay { state in
             defer {
                 state.target = target
                 state.generation += 1
+                state.relayed = known.map { ($0, state.generation) }
             }
             return state.target
         }
         // The old target may own much; it is released here, outside the lock.
         withExtendedLifetime(old) {}
-        relay()
     }
 
-    private func relay() {
-        guard state.withLock({ $0.begin() }) else { return }
-        while let (target, priority) = state.withLock({ $0.next() }) { target(priority) }
+    @discardableResult
+    private func relay<Result: Sendable>(after change: (inout State) -> Result) -> Result {
+        let (result, first) = state.withLock { state in (change(&state), state.begin()) }
+        var call = first
+        while let (target, priority) = call {
+            target(priority)
+            call = state.withLock { $0.next() }
+        }
+        return result
     }
 }
 
 extension PriorityRelay.State {
-    fileprivate mutating func begin() -> Bool {
-        guard !isRelaying else { return false }
+    /// The first call to make; nil if there is none, or another thread makes it.
+    fileprivate mutating func begin() -> (PriorityRelay.Target, RequestPriority)? {
+        guard !isRelaying else { return nil }
         isRelaying = true
-        return true
+        return next()
     }
 
     /// The next call to make; nil ends the relaying.

@@ -2,12 +2,12 @@
 // (invariant 12).
 extension RequestQueueStateMachine {
     /// Gives a slot to a transfer of a playing request: the slot of a prefetch or background
-    /// transfer, or of one that waits for its first byte.
+    /// transfer, or of one that waits for its response.
     ///
     /// The first kind is paused: its bytes stay, and it continues when it has a slot again. That
     /// happens to a transfer at most once, so it always makes progress.
     ///
-    /// The second kind keeps waiting, and requests a slot when its first byte has arrived. It still
+    /// The second kind keeps waiting, and requests a slot when its first byte has come. It still
     /// counts against its host, so that a silent host gets no more requests, and their number is
     /// limited by ``Limits/maximumYielded``.
     ///
@@ -15,7 +15,7 @@ extension RequestQueueStateMachine {
     /// - Returns: the actions to perform.
     mutating func makeRoom(for id: TransferID) -> [Action] {
         guard let transfer = transfers[id], transfer.isWaiting,
-            transfer.priorities.highest == .playing, transfer.state == .resuming || !isSuspended
+            transfer.priority == .playing, transfer.state == .resuming || mayStart
         else { return [] }
         if let victim = preemptionVictim(for: transfer), let preempted = transfers[victim] {
             transfers[victim]?.state = .stalled
@@ -38,12 +38,12 @@ extension RequestQueueStateMachine {
     private func preemptionVictim(for transfer: Transfer) -> TransferID? {
         let isHostFull = isFull(transfer.host)
         let candidates = transfers.filter { _, other in
-            other.state == .running && !other.wasPreempted && other.priorities.highest <= .prefetch
+            other.state == .running && !other.wasPreempted && other.priority <= .prefetch
                 && (!isHostFull || other.host == transfer.host)
         }
         return candidates.min { left, right in
             // Crosswise: the lowest priority, and of these the highest number, which is the newest.
-            (left.value.priorities.highest, right.key) < (right.value.priorities.highest, left.key)
+            (left.value.priority, right.key) < (right.value.priority, left.key)
         }?.key
     }
 
@@ -53,7 +53,7 @@ extension RequestQueueStateMachine {
             !isFull(transfer.host)
         else { return nil }
         return transfers.filter { _, other in
-            other.state == .running && !other.hasBytes && other.host != transfer.host
+            other.state == .running && !other.hasResponded && other.host != transfer.host
             // Numbers ascend: the lowest is the oldest.
         }.keys.min()
     }

@@ -1,17 +1,55 @@
 extension RequestQueueStateMachine {
-    /// The transfer has delivered all bytes before `position`.
-    package mutating func didAdvance(_ id: TransferID, to position: Int64) {
-        guard let old = transfers[id]?.position, position > old else { return }
-        transfers[id]?.position = position
-        transfers[id]?.hasBytes = true
+    /// Adds a transfer; it starts as soon as there is a slot for it.
+    ///
+    /// - Parameters:
+    ///   - id: a number that no other one has, nor will have. Of two the higher one is the newer.
+    ///   - host: the host that it counts against.
+    ///   - priority: the highest priority of a request that it is for.
+    /// - Returns: the actions to perform; nil if the queue is shut down.
+    package mutating func enter(
+        _ id: TransferID,
+        host: String,
+        priority: RequestPriority
+    ) -> [Action]? {
+        guard !isShutDown else { return nil }
+        transfers[id] = Transfer(host: host, priority: priority)
+        waiting.insert(id, kind: .queued, host: host, priority: priority)
+        return fillSlots() + makeRoom(for: id)
     }
 
-    /// Whether a subscriber wants more of the transfer's bytes by now.
-    package func isWanted(_ id: TransferID) -> Bool {
-        guard let transfer = transfers[id] else { return true }
-        return transfer.position < transfer.horizon
-            || transfer.coverage.upperBound <= max(transfer.horizon, transfer.position)
+    /// Sets the highest priority of a request that a transfer is for; ignored once it is cancelled.
+    package mutating func setPriority(
+        _ priority: RequestPriority,
+        of id: TransferID
+    ) -> [Action] {
+        guard let transfer = transfers[id] else { return [] }
+        transfers[id]?.priority = priority
+        if transfer.isWaiting { waiting.move(id, to: priority) }
+        return makeRoom(for: id)
     }
+
+    /// Ends a transfer that no request wants any more.
+    ///
+    /// A queued one leaves the queue; the work of a started one is cancelled and keeps its slot
+    /// until it returns.
+    package mutating func cancel(_ id: TransferID) -> [Action] {
+        guard let transfer = transfers[id] else { return [] }
+        if case .cancelled = transfer.state { return [] }
+        waiting.remove(id)
+        guard transfer.state != .queued else {
+            transfers[id] = nil
+            return [.drop(id)] + drainedIfIdle()
+        }
+        transfers[id]?.state = .cancelled(transfer.occupancy)
+        transfers[id]?.priority = .background
+        return [.cancel(id)]
+    }
+
+    /// Whether a transfer waits for a slot.
+    package func isWaiting(_ id: TransferID) -> Bool { transfers[id]?.isWaiting ?? false }
+
+    /// The origin has begun to respond.
+    package mutating func didRespond(_ id: TransferID) { transfers[id]?.hasResponded = true }
 
     /// Whether one more transfer may keep its connection for readers that want no more for now: as
     /// many as have slots.
@@ -29,100 +67,6 @@ extension RequestQueueStateMachine {
         guard mayKeepConnection else { return nil }
         transfers[id]?.isPaused = true
         return didStall(id)
-    }
-
-    /// The transfer ends if no subscriber wants more by now; no request joins it then.
-    package mutating func giveUp(_ id: TransferID) -> Bool {
-        guard !isWanted(id) else { return false }
-        shrinkCoverage(of: id, to: 0)
-        return true
-    }
-
-    /// Whether the transfer has brought the byte at `offset`: if it is missing, it was lost.
-    package func hasPassed(_ offset: Int64, _ id: TransferID) -> Bool {
-        guard let transfer = transfers[id] else { return false }
-        return offset < BlockTable.extent(around: transfer.position).lowerBound
-    }
-
-    /// The transfer has restarted with the byte at `offset`, which may lie before its coverage.
-    package mutating func didRestart(_ id: TransferID, at offset: Int64) {
-        guard let coverage = transfers[id]?.coverage else { return }
-        let lower = min(offset, coverage.lowerBound)
-        transfers[id]?.coverage = lower..<max(lower, coverage.upperBound)
-        transfers[id]?.position = offset
-        transfers[id]?.hasBytes = true
-    }
-
-    /// Whether another transfer, which requests for the same bytes join, goes on within stored bytes
-    /// that end at `end` and that this one has come to.
-    package func isAhead(of id: TransferID, before end: Int64) -> Bool {
-        guard let transfer = transfers[id] else { return false }
-        return (groups[transfer.group] ?? []).contains { other in
-            // One that has not started has to wait for a slot, which this one has.
-            guard other != id, let other = transfers[other], other.state != .queued
-            else { return false }
-            return transfer.position < other.position && other.position <= end
-                && other.position < other.coverage.upperBound
-        }
-    }
-
-    /// The start of the next bytes after `offset` that a transfer for a key, in any group, is yet to
-    /// store.
-    func nextPosition(after offset: Int64, of key: CacheKey) -> Int64? {
-        var next: Int64?
-        for transfer in transfers.values where transfer.group.key == key {
-            if case .cancelled = transfer.state { continue }
-            guard transfer.position > offset, transfer.position < transfer.coverage.upperBound
-            else {
-                continue
-            }
-            // It stores the block that it is in, if it began with it.
-            let block = BlockTable.extent(around: transfer.position).lowerBound
-            let start = max(block, transfer.coverage.lowerBound)
-            next = min(next ?? .max, start > offset ? start : transfer.position)
-        }
-        return next
-    }
-
-    /// The transfer's subscriber has left, but stays for `amount` more bytes, and the rest of the
-    /// last block or of the transfer, if that costs less than another request; ignored if there are
-    /// other subscribers.
-    package mutating func linger(_ id: TransferID, for amount: Int64) {
-        guard let transfer = transfers[id], transfer.subscribers.count == 1 else { return }
-        let (sum, overflow) = transfer.position.addingReportingOverflow(amount)
-        let upper = transfer.coverage.upperBound
-        let isRestShort = !overflow && upper - sum <= Self.bridge
-        transfers[id]?.lingeringEnd =
-            overflow ? .max : isRestShort ? max(sum, upper) : Self.blockEnd(atOrBehind: sum)
-        // The block that it is in would be lost; at the end of one it is in none.
-        let blockEnd = Self.blockEnd(atOrBehind: transfer.position)
-        transfers[id]?.horizon = max(transfer.horizon, blockEnd)
-    }
-
-    /// The end of the block that holds the byte before `offset`.
-    private static func blockEnd(atOrBehind offset: Int64) -> Int64 {
-        BlockTable.extent(around: max(0, offset - 1)).upperBound
-    }
-
-    /// The transfer brings what fewer requests want than its group says: from now on those of another
-    /// group join it.
-    package mutating func move(_ id: TransferID, to group: TransferGroup) {
-        guard let old = transfers[id]?.group, groups[old]?.contains(id) == true else { return }
-        remove(id, from: old)
-        transfers[id]?.group = group
-        groups[group, default: []].append(id)
-    }
-
-    /// The transfer will deliver nothing at or after `end`; requests for such bytes do not join it.
-    package mutating func shrinkCoverage(of id: TransferID, to end: Int64) {
-        guard let coverage = transfers[id]?.coverage, end < coverage.upperBound else { return }
-        transfers[id]?.coverage = coverage.lowerBound..<max(coverage.lowerBound, end)
-    }
-
-    /// The transfer will deliver more than its initial coverage.
-    package mutating func extendCoverage(of id: TransferID, to end: Int64) {
-        guard let coverage = transfers[id]?.coverage, end > coverage.upperBound else { return }
-        transfers[id]?.coverage = coverage.lowerBound..<end
     }
 
     /// All consumers of the transfer have stopped reading: its slot becomes free.
@@ -144,7 +88,7 @@ extension RequestQueueStateMachine {
                 id,
                 kind: .resuming,
                 host: transfer.host,
-                priority: transfer.priorities.highest
+                priority: transfer.priority
             )
             return fillSlots() + makeRoom(for: id)
         case .running:
@@ -160,12 +104,16 @@ extension RequestQueueStateMachine {
     package mutating func didFinish(_ id: TransferID) -> [Action] {
         guard let transfer = transfers[id] else { return [] }
         precondition(transfer.state != .queued, "\(id) finished before it started")
-        let completions = completeSubscribers(of: id, with: .finished)
-        remove(id, from: transfer.group)
         waiting.remove(id)
         transfers[id] = nil
         release(transfer.occupancy, ofHost: transfer.host)
-        return completions + fillSlots() + drainedIfIdle()
+        return fillSlots() + drainedIfIdle()
+    }
+
+    /// Refuses transfers from now on; those that are here are to be cancelled.
+    package mutating func shutDown() -> [Action] {
+        isShutDown = true
+        return drainedIfIdle()
     }
 
     /// Starts no new transfer until ``resume()``; started ones continue, also after a stall.

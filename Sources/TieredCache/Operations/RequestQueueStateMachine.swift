@@ -1,9 +1,7 @@
-/// Decides which downloads run and which requests share them.
+/// Decides which transfers have a slot: how many at once, of which host, in which order.
 ///
-/// Performs no effect and reads no clock. Every input returns the resulting actions in order; the
-/// runner calls it under a lock and acts after. The decisions "the last subscriber has left,
-/// cancel" and "no request may join any more" are one step, so a late request gets a transfer of
-/// its own.
+/// A value that knows no byte: performs no effect and reads no clock. Every input returns the
+/// resulting actions in order; the runner calls it under a lock and acts after.
 package struct RequestQueueStateMachine {
     /// An action of the runner.
     package enum Action: Equatable {
@@ -17,37 +15,8 @@ package struct RequestQueueStateMachine {
         case cancel(TransferID)
         /// Discard work that never started.
         case drop(TransferID)
-        /// Complete a subscription. Each subscriber gets this exactly once.
-        case complete(SubscriberID, Completion)
         /// The last transfer has ended after a shutdown. Returned once.
         case drained
-    }
-
-    /// How a subscription ended.
-    package enum Completion: Equatable {
-        /// The transfer's work returned; its result is that of the subscription.
-        case finished
-        /// The subscriber left, or the transfer was cancelled for all.
-        case cancelled
-        /// The subscriber left because it waited for a slot.
-        case busy
-        /// The queue was shut down.
-        case shutDown
-    }
-
-    /// The number of bytes that cost less than a request of their own.
-    package static let bridge: Int64 = 256 << 10
-
-    /// The result of joining.
-    package struct Join {
-        package let subscriber: SubscriberID
-        /// The transfer joined, or nil if the queue is shut down.
-        package let transfer: TransferID?
-        /// Whether the transfer was made for this subscriber.
-        package let isNew: Bool
-        /// The end of the transfer's coverage.
-        package let end: Int64
-        package let actions: [Action]
     }
 
     /// The maximum numbers of transfers.
@@ -89,27 +58,20 @@ package struct RequestQueueStateMachine {
         enum State: Equatable {
             case queued  // → running, gone
             case running  // → stalled, yielded, cancelled, gone
-            /// It waits for its first byte; a playing request has its slot.
+            /// It waits for its response; a playing request has its slot.
             case yielded  // → resuming, cancelled, gone
             case stalled  // → resuming, cancelled, gone
             case resuming  // → running, cancelled, gone
             case cancelled(Occupancy)  // → gone
         }
 
-        var group: TransferGroup
         let host: String
-        var coverage: Range<Int64>
-        var position: Int64
+        /// The highest priority of a request that it is for.
+        var priority: RequestPriority
         var state = State.queued
-        var subscribers: Set<SubscriberID> = []
-        var priorities = PriorityCounts()
         var wasPreempted = false
         /// Whether the origin has begun to respond.
-        var hasBytes = false
-        /// The end of the transfer unless a request joins: its last subscriber has stopped reading.
-        var lingeringEnd: Int64?
-        /// The end of the bytes that a subscriber wants for now.
-        var horizon: Int64 = 0
+        var hasResponded = false
         /// Whether it keeps its connection, without a slot, because no reader wants more for now.
         var isPaused = false
 
@@ -124,18 +86,8 @@ package struct RequestQueueStateMachine {
         var isWaiting: Bool { state == .queued || state == .resuming }
     }
 
-    struct Subscriber {
-        let transfer: TransferID
-        var priority: RequestPriority
-        /// The end of the bytes that it wants for now; `.max` if it takes what comes.
-        var horizon: Int64
-    }
-
     let limits: Limits
     var transfers: [TransferID: Transfer] = [:]
-    var subscribers: [SubscriberID: Subscriber] = [:]
-    /// The transfers that may be joined: all except cancelled ones.
-    var groups: [TransferGroup: [TransferID]] = [:]
     var waiting: WaitingTransfers
     var slotsInUse = 0
     /// Includes transfers that have yielded their slot.
@@ -144,36 +96,21 @@ package struct RequestQueueStateMachine {
     var isSuspended = false
     var isShutDown = false
     private var hasDrained = false
-    private var lastTransfer: UInt64
-    private var lastSubscriber: UInt64 = 0
 
     /// Creates a machine without transfers.
-    ///
-    /// - Parameters:
-    ///   - limits: the maximum numbers of transfers.
-    ///   - firstTransfer: the base of its transfer numbers; machines of one cache use distinct
-    ///     ones.
-    package init(limits: Limits = Limits(), firstTransfer: UInt64 = 0) {
+    package init(limits: Limits = Limits()) {
         self.limits = limits
-        lastTransfer = firstTransfer
         waiting = WaitingTransfers(maximumOvertakes: limits.maximumOvertakes)
     }
 
-    mutating func makeTransferID() -> TransferID {
-        lastTransfer += 1
-        return TransferID(number: lastTransfer)
-    }
-
-    mutating func makeSubscriberID() -> SubscriberID {
-        lastSubscriber += 1
-        return SubscriberID(number: lastSubscriber)
-    }
+    /// Whether a transfer may start that has not.
+    var mayStart: Bool { !isSuspended && !isShutDown }
 
     /// Starts transfers in order, as long as slots are free.
     mutating func fillSlots() -> [Action] {
         var actions: [Action] = []
         while slotsInUse < limits.maximumDownloads,
-            let id = waiting.popNext(includesQueued: !isSuspended)
+            let id = waiting.popNext(includesQueued: mayStart)
         {
             let resumes = transfers[id]?.state == .resuming
             takeSlot(of: id)
@@ -212,23 +149,5 @@ package struct RequestQueueStateMachine {
         guard isShutDown, transfers.isEmpty, !hasDrained else { return [] }
         hasDrained = true
         return [.drained]
-    }
-}
-
-/// The number of subscribers of a transfer by priority.
-struct PriorityCounts {
-    private var counts = [Int](repeating: 0, count: RequestPriority.allCases.count)
-
-    /// The highest priority of a subscriber; background without subscribers.
-    var highest: RequestPriority {
-        counts.lastIndex { $0 > 0 }.flatMap(RequestPriority.init(rawValue:)) ?? .background
-    }
-
-    mutating func add(_ priority: RequestPriority) {
-        counts[priority.rawValue] += 1
-    }
-
-    mutating func remove(_ priority: RequestPriority) {
-        counts[priority.rawValue] -= 1
     }
 }

@@ -67,7 +67,11 @@ final class SharedTransfers: Sendable {
         }
     }
 
-    private struct State {
+    struct State {
+        /// Who wants which bytes, and what the transfers will bring.
+        var resource = ResourceState()
+        /// The transfers that ``resource`` knows.
+        var contexts: [TransferID: TransferContext] = [:]
         var generation: Generation?
         /// The group of the transfers that write into an entry, by generation.
         var writers: [UInt64: TransferGroup] = [:]
@@ -90,7 +94,7 @@ final class SharedTransfers: Sendable {
     /// Bumped whenever bytes arrive, a head arrives, or a transfer ends.
     let signal = ProgressSignal()
     let group: TransferGroup
-    private let state = Guarded(State())
+    let state = Guarded(State())
 
     private let onRelease: @Sendable () -> Void
 

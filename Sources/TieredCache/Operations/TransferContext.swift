@@ -1,5 +1,5 @@
-/// Connects the work of a transfer to the queue, its position, coverage and slot, and to its
-/// subscribers, which learn here what its response has become.
+/// One transfer, for its work, its queue, and its subscribers: its slot, what its response has
+/// become, and the way to what ``ResourceState`` knows of it.
 ///
 /// Lives as long as the work and its subscribers do.
 /// ``SharedTransfers/signal`` is bumped after a change of ``outcome`` or ``bypass``. May be used
@@ -14,6 +14,8 @@ package final class TransferContext: Sendable {
     }
 
     private struct State {
+        /// What it does once it has a slot; nil from then on.
+        var work: RequestQueue.Work?
         var task: Task<Void, Never>?
         var isCancelled = false
         var slot = Slot.occupied
@@ -33,17 +35,22 @@ package final class TransferContext: Sendable {
     let end: Int64
     /// The observation of the transfer, which other requests join; nil without an observer.
     let observation: (any TransferObservation)?
-    private let queue: RequestQueue
-    private let state = Guarded(State())
+    /// What it shares with the others for its resource; knows it until it ends.
+    let shared: SharedTransfers
+    let queue: RequestQueue
+    private let state: Guarded<State>
 
     init(
         id: TransferID,
         end: Int64,
-        queue: RequestQueue,
-        observation: (any TransferObservation)? = nil
+        of shared: SharedTransfers,
+        in queue: RequestQueue,
+        observation: (any TransferObservation)?,
+        work: @escaping RequestQueue.Work
     ) {
         (self.id, self.end, self.observation) = (id, end, observation)
-        self.queue = queue
+        (self.shared, self.queue) = (shared, queue)
+        state = Guarded(State(work: work))
     }
 
     // MARK: Its response
@@ -75,16 +82,29 @@ package final class TransferContext: Sendable {
         state.withLock { $0.isCancelled }
     }
 
+    /// Whether its work has begun, or never will.
+    var hasStarted: Bool { state.withLock { $0.work == nil } }
+
+    /// Takes the work, to run or to drop it.
+    ///
+    /// - Parameter onCallersThread: whether it begins on this thread, which is not one of the
+    ///   queue's.
+    /// - Returns: the work; nil if it was taken.
+    func takeWork(onCallersThread: Bool = false) -> RequestQueue.Work? {
+        state.withLock { state in
+            if onCallersThread { state.callersThread = ThreadNumber.current }
+            return state.work.take()
+        }
+    }
+
+    /// Whether it waits for a slot.
+    var isWaiting: Bool { queue.isWaiting(id) }
+
     /// The highest priority of its subscribers.
     package var priority: RequestPriority { queue.priority(of: id) }
 
-    /// Whether the transfer has no subscriber to notify of its end.
-    var isAbandoned: Bool { queue.isAbandoned(id) }
-
-    /// Notes that the work begins on this thread, which is not one of the queue's.
-    func beginOnCallersThread() {
-        state.withLock { $0.callersThread = ThreadNumber.current }
-    }
+    /// The origin has begun to respond.
+    func didRespond() { queue.didRespond(id) }
 
     /// Moves work that is still on its caller's thread to one that may block on the disk.
     ///
@@ -95,53 +115,33 @@ package final class TransferContext: Sendable {
         while state.withLock({ $0.callersThread == ThreadNumber.current }) { await Task.yield() }
     }
 
-    /// All bytes from the coverage's start up to `position` can be read now.
-    ///
-    /// - Returns: whether a subscriber wants more by now.
+    /// Changes what its resource knows of it, or looks at it; nil without a subscriber.
     @discardableResult
-    package func didAdvance(to position: Int64) -> Bool {
-        queue.didAdvance(id, to: position)
+    package func update<Result: Sendable>(
+        _ body: (inout ResourceState.Transfer) -> Result
+    ) -> Result? {
+        shared.update(id, body)
     }
 
-    /// Ends the transfer's coverage if no subscriber wants more by now.
+    /// All bytes from the coverage's start up to `position` can be read now.
     ///
-    /// - Returns: whether it did; the work should return then.
-    package func giveUp() -> Bool { queue.giveUp(id) }
+    /// - Returns: whether a subscriber wants more by now, and whether all readers have stopped.
+    @discardableResult
+    func didAdvance(
+        to position: Int64,
+        now: MonotonicTime
+    ) -> (isWanted: Bool, haveReadersStopped: Bool) {
+        shared.didAdvance(id, to: position, now: now)
+    }
 
     /// Whether a subscriber wants more by now.
-    package var isWanted: Bool { queue.isWanted(id) }
-
-    /// Whether another transfer, which its readers may join, goes on within stored bytes that end at
-    /// `end` and that this one has come to.
-    func isBehindAnother(before end: Int64) -> Bool { queue.isAhead(of: id, before: end) }
+    package var isWanted: Bool { update { $0.isWanted } ?? true }
 
     /// The offset at which the transfer ends because it has no reader; nil while it has one.
-    package var lingeringEnd: Int64? { queue.lingeringEnd(of: id) }
+    package var lingeringEnd: Int64? { update { $0.lingeringEnd } ?? nil }
 
     /// Whether the transfer has no reader and waits for the next one.
     var isLingering: Bool { lingeringEnd != nil }
-
-    /// The transfer restarts with the byte at `offset`: bytes delivered before no longer count.
-    package func restart(at offset: Int64) {
-        queue.restart(id, at: offset)
-    }
-
-    /// Requests of another group join the transfer from now on, and those of its own no longer.
-    func move(to group: TransferGroup) { queue.move(id, to: group) }
-
-    /// The transfer will bring all bytes before `end`, so that requests for them join it.
-    package func extendCoverage(to end: Int64) {
-        queue.extendCoverage(of: id, to: end)
-    }
-
-    /// The transfer will bring nothing at or after `end`, so that requests for such bytes do not
-    /// join.
-    ///
-    /// With the current position, or 0, no request joins at all: for work that is about to end, or
-    /// that receives other bytes than expected.
-    package func shrinkCoverage(to end: Int64) {
-        queue.shrinkCoverage(of: id, to: end)
-    }
 
     /// Releases the slot because all readers have stopped; the work may keep its connection open.
     package func stall() {

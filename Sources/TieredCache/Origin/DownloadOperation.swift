@@ -56,7 +56,7 @@ struct DownloadOperation: Sendable {
         sink.didEndBody()
         // Before any request sees the end: requests from now on get a new transfer, not this
         // failure.
-        if case .failure = result { context.shrinkCoverage(to: 0) }
+        if case .failure = result { context.update { $0.shrink(to: 0) } }
         do throws(CacheError) {
             try sink.finish(result)
         } catch {
@@ -74,8 +74,6 @@ struct DownloadOperation: Sendable {
             stored: sink.bytesStored,
             isComplete: sink.generation?.entry.isComplete ?? false
         )
-        // Subscriptions notify their readers when this function returns.
-        if context.isAbandoned { shared.didEndTransfer() }
         return result.map { _ in }
     }
 

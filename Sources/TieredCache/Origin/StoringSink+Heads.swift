@@ -23,12 +23,12 @@ extension StoringSink {
         if start.areRangesUntrusted { stored.flags.insert(.withoutRanges) }
         // A request that joins the transfer for the new body waits for its first byte, not for the
         // first byte of the range.
-        context.restart(at: start.offset)
+        context.update { $0.restart(at: start.offset) }
         if operation.plan.wantsWhole(after: start, response: head.response) {
             // A reader takes the whole body in order from an origin that does not support ranges;
             // and a range of a changed representation has no meaning.
             state.end = .max
-            context.extendCoverage(to: .max)
+            context.update { $0.extend(to: .max) }
             if operation.plan.generation == nil,
                 head.response.headerFields[.acceptRanges]?.lowercased() != "bytes"
             {
@@ -106,7 +106,7 @@ extension StoringSink {
     /// it.
     private func didTake(_ body: BodyChunk) {
         state.received += Int64(body.count)
-        context.shrinkCoverage(to: 0)
+        context.update { $0.shrink(to: 0) }
     }
 
     private func beginPassing(
@@ -135,7 +135,7 @@ extension StoringSink {
         head: StoredResponse
     ) -> WindowBody {
         // No other request can use bytes that are not stored, so none may join from now on.
-        context.shrinkCoverage(to: 0)
+        context.update { $0.shrink(to: 0) }
         let window = WindowBody(start: start, end: end, completeLength: completeLength)
         enter(.passing(window, head))
         return window
@@ -172,7 +172,7 @@ extension StoringSink {
         state.repeatsStored = true
         guard operation.plan.policy.acceptsWholeBodies else { return }
         state.end = .max
-        context.extendCoverage(to: .max)
+        context.update { $0.extend(to: .max) }
     }
 
     private func publish(_ answer: SharedTransfers.Outcome) {
@@ -181,7 +181,7 @@ extension StoringSink {
             operation.judge.enter(generation.entry)
             let selected = operation.shared.group(for: generation.head.selectingFields)
             if group == operation.shared.group, group != selected {
-                context.move(to: selected)
+                context.update { $0.move(to: selected) }
                 group = selected
             }
         }

@@ -33,22 +33,18 @@ extension StoringSink {
                 !context.isWanted && origins.time.monotonicTime() < end
             }
         }
-        guard !context.isCancelled, context.giveUp() else { return try await context.unstall() }
+        guard !context.isCancelled, context.update({ $0.giveUp() }) ?? false else {
+            return try await context.unstall()
+        }
         state.hasGivenUp = true
     }
 
-    /// Releases the slot while all readers have stopped reading (invariant 12).
+    /// Releases the slot while all readers have stopped reading, as they have (invariant 12).
     ///
     /// Only if the download could be resumed should the connection be lost meanwhile; other
     /// downloads run to their end.
     func pauseForReaders(at offset: Int64) async throws(CacheError) {
-        guard generation?.head.validator != nil,
-            operation.shared.haveReadersStopped(
-                context.id,
-                at: offset,
-                now: origins.time.monotonicTime()
-            )
-        else { return }
+        guard generation?.head.validator != nil else { return }
         notifyReaders()
         context.stall()
         await operation.shared.waitForReader(of: context.id) {

@@ -123,6 +123,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
 
     func didReceiveHead(_ head: DownloadHead) async throws(CacheError) {
         await context.leaveCallersThread()
+        context.didRespond()
         switch head.kind {
         case .newGeneration(let start): _ = try await beginGeneration(with: head, start: start)
         case .continuing(let offset, let length):
@@ -139,6 +140,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         at offset: Int64
     ) async throws(CacheError) {
         await context.leaveCallersThread()
+        context.didRespond()
         guard case .newGeneration(let start) = head.kind, mayStoreAtOnce(body, start: start) else {
             try await didReceiveHead(head)
             return try await write(body, at: offset)
@@ -188,10 +190,10 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
             }
         }
         let end = offset + Int64(chunk.count)
-        let isWanted = context.didAdvance(to: end)
+        let demand = context.didAdvance(to: end, now: origins.time.monotonicTime())
         noteChange(Int64(chunk.count))
-        if isWanted || !mayPause(at: end) {
-            try await pauseForReaders(at: end)
+        if demand.isWanted || !mayPause(at: end) {
+            if demand.haveReadersStopped { try await pauseForReaders(at: end) }
         } else {
             try await pauseAtHorizon()
         }
@@ -208,7 +210,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         else { return false }
         // One that follows another fetches all of that one's bytes again (invariant 8).
         return stored.upperBound - offset >= Self.minimumSkippedRun
-            || context.isBehindAnother(before: stored.upperBound)
+            || operation.shared.isBehindAnother(context.id, before: stored.upperBound)
     }
 
     func canReplaceGeneration() -> Bool {

@@ -10,7 +10,7 @@ final class Transfers: Sendable {
     let uploads: RequestQueue
 
     private let groups = Guarded<[TransferGroup: WeakTransfers]>([:])
-    private let nextNumber = Atomic<UInt64>(0)
+    private let lastNumber = Atomic<UInt64>(0)
 
     private struct WeakTransfers {
         weak var shared: SharedTransfers?
@@ -33,15 +33,32 @@ final class Transfers: Sendable {
                 maximumDownloads: configuration.maximumUploads,
                 maximumPerHost: configuration.maximumUploads
             ),
-            firstTransfer: 1 << 63,
             executor: executor
         )
     }
 
-    /// Calls `body` with each queue.
-    func forEachQueue(_ body: (RequestQueue) -> Void) {
-        body(queue)
-        body(uploads)
+    /// Starts no new download until ``resume()``; started ones continue.
+    func suspend() { for queue in [queue, uploads] { queue.suspend() } }
+
+    /// Reverts ``suspend()``.
+    func resume() { for queue in [queue, uploads] { queue.resume() } }
+
+    /// Ends every transfer for all its subscribers; new ones may join afterwards.
+    func cancelAll() { endAll(with: .leftTransfer) }
+
+    /// Ends every transfer, refuses others from now on, and waits until all work has returned, or
+    /// until this task is cancelled.
+    func shutdown() async {
+        for queue in [queue, uploads] { queue.refuse() }
+        endAll(with: .queueShutDown)
+        for queue in [queue, uploads] { await queue.waitUntilDrained() }
+    }
+
+    private func endAll(with error: CacheError) {
+        // One that has a transfer is referred to by it.
+        let all = groups.withLock { $0.values.compactMap(\.shared) }
+        let cancelled = all.map { ($0, $0.cancelAll(with: error)) }
+        for (shared, cancelled) in cancelled { shared.didCancelAll(cancelled) }
     }
 
     // MARK: Shared transfers
@@ -71,11 +88,14 @@ final class Transfers: Sendable {
 
     /// A new group, which no other request joins.
     func exclusiveGroup(_ group: TransferGroup) -> TransferGroup {
-        let number = nextNumber.wrappingAdd(1, ordering: .relaxed).newValue
-        return TransferGroup(key: group.key, selector: "\(group.selector)#\(number)")
+        TransferGroup(key: group.key, selector: "\(group.selector)#\(nextNumber())")
     }
 
     // MARK: Transfers
+
+    private func nextNumber() -> UInt64 {
+        lastNumber.wrappingAdd(1, ordering: .relaxed).newValue
+    }
 
     /// Joins the transfer that will bring the byte at `offset`, or starts one with `operation`.
     func join(
@@ -89,22 +109,27 @@ final class Transfers: Sendable {
         let queue = operation.plan.upload == nil ? queue : uploads
         // Released with the work, whether it has run or was dropped.
         let mark = operation.request.reports?.beginTransfer()
-        let subscription = queue.join(
-            operation.group,
-            wanting: offset,
-            coverage: operation.plan.range,
-            host: operation.request.target.origin.description,
-            priority: operation.request.priority,
-            maximumDistance: maximumDistance,
-            horizon: horizon,
-            stopsAtOthers: stopsAtOthers,
-            observation: operation.plan.observation,
-            didMake: { operation.request.report(.queued) },
-            didEnd: { shared.didEndTransfer() },
-            work: { [mark] context in
-                defer { withExtendedLifetime(mark) {} }
-                return await operation.ending(at: context.end).run(context)
-            }
+        let demand = SharedTransfers.Demand(
+            group: operation.group,
+            offset: offset,
+            number: nextNumber(),
+            want: ResourceState.Want(priority: operation.request.priority, horizon: horizon),
+            maximumDistance: maximumDistance
+        )
+        let subscription = shared.join(
+            demand,
+            orStart: SharedTransfers.NewTransfer(
+                queue: queue,
+                host: operation.request.target.origin.description,
+                coverage: operation.plan.range,
+                stopsAtOthers: stopsAtOthers,
+                observation: operation.plan.observation,
+                didMake: { operation.request.report(.queued) },
+                work: { [mark] context in
+                    defer { withExtendedLifetime(mark) {} }
+                    return await operation.ending(at: context.end).run(context)
+                }
+            )
         )
         if let limit = operation.request.slotLimit {
             subscription.leaveIfWaiting(after: limit, by: storage.time)
@@ -157,11 +182,13 @@ final class Transfers: Sendable {
         group: TransferGroup,
         at offset: Int64
     ) -> Subscription? {
-        queue.joinUnderWay(
-            group,
-            wanting: offset,
-            priority: request.priority,
-            didEnd: { shared.didEndTransfer() }
+        shared.joinUnderWay(
+            SharedTransfers.Demand(
+                group: group,
+                offset: offset,
+                number: nextNumber(),
+                want: ResourceState.Want(priority: request.priority)
+            )
         )
     }
 }

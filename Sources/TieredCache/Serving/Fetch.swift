@@ -52,7 +52,7 @@ struct Fetch: Sendable {
                 shared: shared,
                 group: isExclusive ? transfers.exclusiveGroup(group) : group
             )
-            operation.forwardPriority(to: transfer.subscription)
+            operation.forwardPriority(to: transfer.subscription, knowing: asked.priority)
             let outcome = try await answer(of: transfer.subscription, shared: shared)
             if let head = outcome.head, !isSelected(head, of: transfer) {
                 let selecting = VaryMatch.selectingFields(
@@ -269,10 +269,10 @@ struct Fetch: Sendable {
     ) async throws(CacheError) -> SharedTransfers.Outcome {
         while true {
             let seen = shared.signal.version
-            // In this order: a transfer that ends between the two has reported its response before.
-            let outcome = subscription.outcome
             if let answer = subscription.context?.outcome { return answer }
-            if let outcome {
+            if let outcome = subscription.outcome {
+                // It may have told its response between the two looks.
+                if let answer = subscription.context?.outcome { return answer }
                 try outcome.get()
                 throw CacheError(.originFailed, "the origin gave no answer")
             }

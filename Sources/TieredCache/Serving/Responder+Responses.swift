@@ -157,7 +157,7 @@ extension Responder {
             head: head,
             completeLength: length,
             wanted: wanted,
-            body: MemoryBody(body.part(wanted), at: wanted.start, fetchedInto: entry)
+            body: MemoryBody(body.part(wanted), at: wanted.start, isFetched: true, in: entry)
         )
     }
 

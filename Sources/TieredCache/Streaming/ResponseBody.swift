@@ -160,24 +160,19 @@ final class MemoryBody: BodySource, BodyReader {
     ///   - start: the offset of the first byte.
     ///   - storageKey: the key that they are stored under; nil for the request's own.
     ///   - generation: the generation of the body on disk.
+    ///   - isFetched: whether they have just come from the origin.
+    ///   - entry: where they were stored then; nil if they were not.
     init(
         _ bytes: Data,
         at start: Int64 = 0,
         storageKey: CacheKey? = nil,
-        generation: UInt64? = nil
+        generation: UInt64? = nil,
+        isFetched: Bool = false,
+        in entry: DiskEntry? = nil
     ) {
-        self.storageKey = storageKey
-        self.generation = generation
-        (isFetched, entry) = (false, nil)
-        self.start = start
-        end = start + Int64(bytes.count)
-        state = Guarded(State(bytes: bytes.isEmpty ? nil : bytes))
-    }
-
-    /// A part of a body that has just come from the origin, and was stored in `entry`; nil if not.
-    init(_ bytes: Data, at start: Int64, fetchedInto entry: DiskEntry?) {
-        (storageKey, generation) = (entry?.key, entry?.generation)
-        (isFetched, self.entry) = (true, entry)
+        self.storageKey = storageKey ?? entry?.key
+        self.generation = generation ?? entry?.generation
+        (self.isFetched, self.entry) = (isFetched, entry)
         self.start = start
         end = start + Int64(bytes.count)
         state = Guarded(State(bytes: bytes.isEmpty ? nil : bytes))

@@ -20,11 +20,11 @@ struct BudgetTests {
     private static let diskHit =
         Budget(locks: 29, tasks: 1, instances: 9, handovers: 2, calls: 1)
     private static let memoryMiss =
-        Budget(locks: 63, tasks: 1, instances: 16, handovers: 3, calls: 0)
+        Budget(locks: 60, tasks: 1, instances: 15, handovers: 3, calls: 0)
     private static let storedMiss =
-        Budget(locks: 127, tasks: 1, instances: 18, handovers: 3, calls: 7)
+        Budget(locks: 124, tasks: 1, instances: 17, handovers: 3, calls: 7)
     private static let confirmation =
-        Budget(locks: 74, tasks: 1, instances: 18, handovers: 3, calls: 8)
+        Budget(locks: 71, tasks: 1, instances: 17, handovers: 3, calls: 8)
     private static let chunk =
         Budget(locks: 76, tasks: 0, instances: 1, handovers: 2, calls: 8)
 

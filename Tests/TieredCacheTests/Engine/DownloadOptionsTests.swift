@@ -110,18 +110,10 @@ struct DownloadOptionsTests {
 
     @Test("An answer is there as long as a share in its transfer, however many have ended since")
     func answers() async throws {
-        let shared = SharedTransfers(
-            group: TransferGroup(key: CacheKey(explicit: "a", method: "GET"), selector: "")
-        ) {}
-        let queue = RequestQueue()
+        let queue = QueueBench()
         let join = { (number: Int) in
-            queue.join(
-                TransferGroup(key: shared.group.key, selector: "#\(number)"),
-                wanting: 0,
-                coverage: 0..<Int64.max,
-                host: "a"
-            ) { context in
-                shared.didReceiveHead(.notModified(nil), of: context, group: nil)
+            queue.join("a", selector: "#\(number)", coverage: 0..<Int64.max) { context in
+                context.shared.didReceiveHead(.notModified(nil), of: context, group: nil)
                 return .success(())
             }
         }

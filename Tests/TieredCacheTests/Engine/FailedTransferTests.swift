@@ -23,7 +23,7 @@ struct FailedTransferTests {
 
         func look() {
             guard let engine = state.withLock({ $0.engine }) else { return }
-            let transfers = engine.transfers.queue.snapshot().transfers
+            let transfers = engine.transfers.queue.known
             state.withLock { state in
                 state.joinable += transfers.map { $0.position < $0.coverage.upperBound }
             }

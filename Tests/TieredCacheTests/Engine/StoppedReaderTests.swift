@@ -106,9 +106,9 @@ struct StoppedReaderTests {
                 time.advance(by: .seconds(3))
                 gate.open()
                 #expect(try await page.count == 1000)
-                let transfers = cache.engine.transfers.queue.snapshot().transfers
-                #expect(transfers.map(\.state) == [.stalled])
-                let offset = try #require(transfers.first).position
+                let queue = cache.engine.transfers.queue
+                #expect(queue.snapshot().transfers.map(\.state) == [.stalled])
+                let offset = try #require(queue.known.first).position
                 let reader = try await cache.reader(for: request)
                 let bytes = try await reader.bytes(at: offset, count: 100_000)
                 #expect(firstDifference(bytes, film.bytes(offset..<offset + 100_000)) == nil)

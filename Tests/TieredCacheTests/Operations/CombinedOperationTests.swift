@@ -142,14 +142,14 @@ struct CombinedOperationTests {
 
     @Test
     func `A subscription follows the operation's priority`() async throws {
-        let queue = RequestQueue()
+        let queue = QueueBench()
         let work = ControlledWork()
         let operation = Operation(priority: .normal) {
             () throws(CacheError) in
             .incomplete(1)
         } download: { _, context throws(CacheError) in
             let subscription = queue.join("a", work)
-            context.forwardPriority(to: subscription)
+            context.forwardPriority(to: subscription, knowing: .normal)
             try await subscription.value()
             return "done"
         }

@@ -29,7 +29,63 @@ final class ControlledWork: Sendable {
     }
 }
 
-extension RequestQueue {
+/// A request queue, and by their names the resources whose transfers it runs.
+final class QueueBench: Sendable {
+    let queue: RequestQueue
+    private let resources = Guarded<[String: SharedTransfers]>([:])
+    private let joins = Guarded<UInt64>(0)
+
+    init(
+        limits: RequestQueueStateMachine.Limits = .init(),
+        executor: (any TaskExecutor)? = nil
+    ) {
+        queue = RequestQueue(limits: limits, executor: executor)
+    }
+
+    func resource(_ name: String) -> SharedTransfers {
+        resources.withLock { resources in
+            if let known = resources[name] { return known }
+            let made = SharedTransfers(group: TransferGroup(key: CacheKey(explicit: name))) {}
+            resources[name] = made
+            return made
+        }
+    }
+
+    /// Subscribes to transfer work.
+    func join(
+        _ name: String,
+        selector: String = "",
+        at offset: Int64 = 0,
+        coverage: Range<Int64> = 0..<1_000,
+        host: String = "example.com",
+        priority: RequestPriority = .normal,
+        within maximumDistance: Int64? = nil,
+        stopsAtOthers: Bool = false,
+        work: @escaping RequestQueue.Work
+    ) -> Subscription {
+        let resource = resource(name)
+        let number = joins.withLock { joins in
+            joins += 1
+            return joins
+        }
+        return resource.join(
+            SharedTransfers.Demand(
+                group: TransferGroup(key: resource.group.key, selector: selector),
+                offset: offset,
+                number: number,
+                want: ResourceState.Want(priority: priority),
+                maximumDistance: maximumDistance
+            ),
+            orStart: SharedTransfers.NewTransfer(
+                queue: queue,
+                host: host,
+                coverage: coverage,
+                stopsAtOthers: stopsAtOthers,
+                work: work
+            )
+        )
+    }
+
     /// Subscribes to transfer work under the test's control.
     func join(
         _ name: String,
@@ -39,13 +95,48 @@ extension RequestQueue {
         host: String = "example.com",
         priority: RequestPriority = .normal
     ) -> Subscription {
-        join(
-            TransferGroup(key: CacheKey(explicit: name)),
-            wanting: offset,
-            coverage: coverage,
-            host: host,
-            priority: priority
-        ) { await work.run($0) }
+        join(name, at: offset, coverage: coverage, host: host, priority: priority) {
+            await work.run($0)
+        }
+    }
+
+    func suspend() { queue.suspend() }
+
+    func resume() { queue.resume() }
+
+    func cancelAll(with error: CacheError = .leftTransfer) {
+        let all = resources.withLock { $0.values.map(\.self) }
+        let cancelled = all.map { ($0, $0.cancelAll(with: error)) }
+        for (resource, cancelled) in cancelled { resource.didCancelAll(cancelled) }
+    }
+
+    func shutdown() async {
+        queue.refuse()
+        cancelAll(with: .queueShutDown)
+        await queue.waitUntilDrained()
+    }
+
+    func snapshot() -> RequestQueueSnapshot { queue.snapshot() }
+
+    /// Whether a transfer of a resource has a subscriber, or a subscriber a transfer.
+    var isInUse: Bool {
+        resources.withLock { resources in
+            resources.values.contains { resource in
+                resource.state.withLock { !$0.resource.transfers.isEmpty || !$0.contexts.isEmpty }
+            }
+        }
+    }
+}
+
+extension Subscription {
+    /// Waits until the transfer has ended; cancelling the waiting task leaves.
+    func value() async throws(CacheError) {
+        while true {
+            let seen = context?.shared.signal.version
+            if let outcome { return try outcome.get() }
+            if Task.isCancelled { cancel() }
+            if let context, let seen { await context.shared.signal.wait(after: seen) }
+        }
     }
 }
 

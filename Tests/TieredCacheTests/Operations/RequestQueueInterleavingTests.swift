@@ -19,16 +19,146 @@ struct RequestQueueInterleavingTests {
     }
 }
 
+/// The states of four resources and the machine of their queue, as `SharedTransfers` joins them.
+private struct Composition {
+    typealias Action = RequestQueueModel.Action
+
+    var machine: RequestQueueStateMachine
+    private(set) var resources: [CacheKey: ResourceState] = [:]
+    /// The resource of each transfer and subscriber, by number.
+    private var keys: [UInt64: CacheKey] = [:]
+    private var last: UInt64 = 0
+
+    init(limits: RequestQueueStateMachine.Limits) {
+        machine = RequestQueueStateMachine(limits: limits)
+    }
+
+    /// A call for one that is unknown changes this one.
+    subscript(number: UInt64) -> ResourceState {
+        get { keys[number].flatMap { resources[$0] } ?? ResourceState() }
+        set { if let key = keys[number] { resources[key] = newValue } }
+    }
+
+    mutating func join(
+        _ group: TransferGroup,
+        wanting offset: Int64,
+        coverage: Range<Int64>,
+        host: String,
+        _ want: ResourceState.Want,
+        within maximumDistance: Int64?,
+        stopsAtOthers: Bool
+    ) -> (join: RequestQueueModel.Join, actions: [Action]) {
+        last += 1
+        let subscriber = SubscriberID(number: last)
+        keys[last] = group.key
+        var resource = resources[group.key, default: ResourceState()]
+        defer { resources[group.key] = resource }
+        let joined = resource.join(
+            group,
+            wanting: offset,
+            as: subscriber,
+            want,
+            within: maximumDistance
+        )
+        if let joined {
+            let end = resource.transfers[joined]?.coverage.upperBound ?? 0
+            let priority = resource.transfers[joined]?.priority ?? .background
+            return (
+                .init(subscriber: subscriber, transfer: joined, isNew: false, end: end),
+                queue(machine.setPriority(priority, of: joined))
+            )
+        }
+        let id = TransferID(number: last)
+        let end = resource.begin(
+            id,
+            of: group,
+            wanting: offset,
+            coverage: coverage,
+            stopsAtOthers: stopsAtOthers,
+            as: subscriber,
+            want
+        )
+        guard let actions = machine.enter(id, host: host, priority: want.priority) else {
+            resource.end(id, with: .failure(.queueShutDown))
+            return (
+                .init(subscriber: subscriber, transfer: nil, isNew: false, end: end),
+                [.complete(subscriber, .failed(.shutDown))]
+            )
+        }
+        return (
+            .init(subscriber: subscriber, transfer: id, isNew: true, end: end), queue(actions)
+        )
+    }
+
+    mutating func leave(_ subscriber: SubscriberID) -> [Action] {
+        let end = Action.complete(subscriber, .failed(.cancelled))
+        switch self[subscriber.number].leave(subscriber) {
+        case .none: return []
+        case .left(let id, let priority):
+            return [end] + queue(priority.map { machine.setPriority($0, of: id) } ?? [])
+        case .last(let id): return [end] + queue(machine.cancel(id))
+        }
+    }
+
+    mutating func setPriority(
+        _ priority: RequestPriority,
+        of subscriber: SubscriberID
+    )
+        -> [Action]
+    {
+        guard let id = self[subscriber.number].setPriority(priority, of: subscriber),
+            let highest = self[id.number].transfers[id]?.priority
+        else { return [] }
+        return queue(machine.setPriority(highest, of: id))
+    }
+
+    /// Ends all transfers of some resource, or of all.
+    mutating func cancelAll(
+        of key: CacheKey? = nil,
+        _ error: CacheError = .leftTransfer
+    ) -> [Action] {
+        let all = resources.filter { key == nil || $0.key == key }.values.flatMap(\.transfers.keys)
+        return all.sorted().flatMap { id in
+            end(id, .failed(error.code), with: .failure(error)) + queue(machine.cancel(id))
+        }
+    }
+
+    mutating func finish(_ id: TransferID) -> [Action] {
+        end(id, .finished, with: .success(())) + queue(machine.didFinish(id))
+    }
+
+    private mutating func end(
+        _ id: TransferID,
+        _ completion: RequestQueueModel.Completion,
+        with outcome: Result<Void, CacheError>
+    ) -> [Action] {
+        let subscribers = self[id.number].transfers[id]?.wants.keys.sorted() ?? []
+        self[id.number].end(id, with: outcome)
+        return subscribers.map { .complete($0, completion) }
+    }
+
+    mutating func act(
+        _ input: (inout RequestQueueStateMachine) -> [RequestQueueStateMachine.Action]
+    ) -> [Action] {
+        queue(input(&machine))
+    }
+
+    private func queue(_ actions: [RequestQueueStateMachine.Action]) -> [Action] {
+        actions.map(Action.queue)
+    }
+}
+
 private struct Interleaving {
-    private typealias Action = RequestQueueStateMachine.Action
+    private typealias Action = RequestQueueModel.Action
 
     private var random: SplitMix
-    private var machine: RequestQueueStateMachine
+    private var tested: Composition
     private var model: RequestQueueModel
     private var subscribers: [SubscriberID] = []
     private var completed: Set<SubscriberID> = []
     private var started: Set<TransferID> = []
     private var history: [String] = []
+    private var hasDrained = false
     private(set) var failure: String?
 
     init(seed: UInt64) {
@@ -39,7 +169,7 @@ private struct Interleaving {
             maximumYielded: .random(in: 0...3, using: &random),
             maximumOvertakes: .random(in: 1...8, using: &random)
         )
-        machine = RequestQueueStateMachine(limits: limits)
+        tested = Composition(limits: limits)
         model = RequestQueueModel(limits: limits)
     }
 
@@ -49,11 +179,19 @@ private struct Interleaving {
         case ..<400: extend()
         case ..<450: leave()
         case ..<550: setPriority()
-        case ..<700:
+        case ..<680:
             onTransfer("advance") {
-                $0.didAdvance($1, to: $2)
+                $0.didAdvance(to: $1)
             } _: {
                 $0.advance($1, to: $2)
+            }
+        case ..<700:
+            onStarted("respond") { machine, id in
+                machine.didRespond(id)
+                return []
+            } _: { model, id in
+                model.respond(id)
+                return []
             }
         case ..<730:
             onStarted("stall") {
@@ -73,46 +211,47 @@ private struct Interleaving {
             } _: {
                 $0.unstall($1)
             }
-        case ..<950:
-            onStarted("finish") {
-                $0.didFinish($1)
-            } _: {
-                $0.finish($1)
-            }
+        case ..<950: finish()
         case ..<970:
             onTransfer("shrink") {
-                $0.shrinkCoverage(of: $1, to: $2)
+                $0.shrink(to: $1)
             } _: {
                 $0.shrink($1, to: $2)
             }
         case ..<980: cancel()
-        case ..<982: compare("cancelAll", machine.cancelAll(), model.cancelAll())
+        case ..<982: compare("cancelAll", tested.cancelAll(), model.cancelAll(of: nil))
         case ..<990:
-            machine.suspend()
+            tested.machine.suspend()
             model.suspend()
-        default: compare("resume", machine.resume(), model.resume())
+        default: compare("resume", tested.act { $0.resume() }, model.resume())
         }
     }
 
     /// Shuts down, lets all work return, and counts the completions.
     mutating func windUp() {
-        compare("shutDown", machine.shutDown(), model.shutDown())
-        compare("shutDown again", machine.shutDown(), [])
+        compare("shutDown", tested.act { $0.shutDown() }, model.shutDown())
+        let ends = tested.cancelAll(.queueShutDown)
+        compare("end all", ends, model.cancelAll(of: nil, .shutDown))
         join()
         for id in model.transfers.map(\.id).shuffled(using: &random) {
-            compare("finish \(id)", machine.didFinish(id), model.finish(id))
+            compare("finish \(id)", tested.finish(id), model.finish(id))
         }
-        if machine.slotsInUse != 0 || !machine.transfers.isEmpty || !machine.groups.isEmpty
-            || machine.waiting.count != 0 || !machine.subscribers.isEmpty
+        if !hasDrained { fail("it has not drained") }
+        let machine = tested.machine
+        if machine.slotsInUse != 0 || !machine.transfers.isEmpty || machine.waiting.count != 0
+            || tested.resources.values.contains(where: { !$0.transfers.isEmpty })
         {
-            fail("something is left after the shutdown: \(machine)")
+            fail("something is left after the shutdown: \(tested)")
         }
         if completed.count != subscribers.count { fail("a subscriber was never completed") }
     }
 
     private mutating func join() {
         let number = Int.random(in: 0..<8, using: &random)
-        let group = TransferGroup(key: CacheKey(explicit: "\(number)"), selector: "")
+        let group = TransferGroup(
+            key: CacheKey(explicit: "\(number / 2)"),
+            selector: "\(number % 2)"
+        )
         let host = "host\(number % 3)"
         let offset = randomBytes(0...99)
         let isOpenEnded = Bool.random(using: &random)
@@ -120,18 +259,23 @@ private struct Interleaving {
         let priority = randomPriority()
         let distance = Bool.random(using: &random) ? nil : randomBytes(0...30)
         let horizon = Bool.random(using: &random) ? .max : offset + randomBytes(1...20)
-        let expected = model.isShutDown ? nil : model.joinable(group, offset, distance)
-        let join = machine.join(
+        let stopsAtOthers = Bool.random(using: &random)
+        let expected = model.joinable(group, offset, distance)
+        let end =
+            stopsAtOthers
+            ? model.end(group.key, offset, coverage.upperBound) : coverage.upperBound
+        let (join, joinActions) = tested.join(
             group,
             wanting: offset,
             coverage: coverage,
             host: host,
-            priority: priority,
-            maximumDistance: distance,
-            horizon: horizon
+            .init(priority: priority, horizon: horizon),
+            within: distance,
+            stopsAtOthers: stopsAtOthers
         )
         if !model.isShutDown && join.isNew != (expected == nil) { fail("joined wrongly: \(join)") }
         if let expected, join.transfer != expected { fail("joined \(join), not \(expected)") }
+        if join.isNew, join.end != end { fail("\(join) ends, not at \(end)") }
         subscribers.append(join.subscriber)
         let actions = model.join(
             join,
@@ -141,12 +285,12 @@ private struct Interleaving {
             priority: priority,
             horizon: horizon
         )
-        compare("join \(join.subscriber) of \(number) at \(offset)", join.actions, actions)
+        compare("join \(join.subscriber) of \(number) at \(offset)", joinActions, actions)
     }
 
     private mutating func leave() {
         guard let subscriber = subscribers.suffix(40).randomElement(using: &random) else { return }
-        compare("leave \(subscriber)", machine.leave(subscriber), model.leave(subscriber))
+        compare("leave \(subscriber)", tested.leave(subscriber), model.leave(subscriber))
     }
 
     private mutating func setPriority() {
@@ -154,7 +298,7 @@ private struct Interleaving {
         let priority = randomPriority()
         compare(
             "\(subscriber) becomes \(priority)",
-            machine.setPriority(priority, of: subscriber),
+            tested.setPriority(priority, of: subscriber),
             model.setPriority(priority, of: subscriber)
         )
     }
@@ -163,7 +307,7 @@ private struct Interleaving {
         guard let subscriber = subscribers.suffix(40).randomElement(using: &random) else { return }
         let first = randomBytes(0...120)
         let range = first..<first + randomBytes(1...20)
-        let isAccepted = machine.extend(subscriber, for: range)
+        let isAccepted = tested[subscriber.number].extend(subscriber, for: range)
         history.append("\(subscriber) wants \(range): \(isAccepted)")
         if isAccepted != model.extend(subscriber, for: range) { fail("extended wrongly") }
     }
@@ -174,30 +318,38 @@ private struct Interleaving {
     }
 
     private mutating func cancel() {
-        guard let id = model.transfers.randomElement(using: &random)?.id else { return }
-        compare("cancel \(id)", machine.cancel(id), model.cancel(id))
+        guard let key = model.transfers.randomElement(using: &random)?.group.key else { return }
+        compare("cancel all of \(key)", tested.cancelAll(of: key), model.cancelAll(of: key))
     }
 
     private mutating func onTransfer(
         _ name: String,
-        _ act: (inout RequestQueueStateMachine, TransferID, Int64) -> Void,
+        _ act: (inout ResourceState.Transfer, Int64) -> Void,
         _ actOnModel: (inout RequestQueueModel, TransferID, Int64) -> Void
     ) {
         guard let transfer = model.transfers.randomElement(using: &random) else { return }
         let offset = transfer.position + randomBytes(0...20)
-        act(&machine, transfer.id, offset)
+        _ = tested[transfer.id.number].update(transfer.id) { act(&$0, offset) }
         actOnModel(&model, transfer.id, offset)
         history.append("\(name) \(transfer.id) \(offset)")
     }
 
+    private mutating func finish() {
+        guard let id = startedTransfer() else { return }
+        compare("finish \(id)", tested.finish(id), model.finish(id))
+    }
+
     private mutating func onStarted(
         _ name: String,
-        _ act: (inout RequestQueueStateMachine, TransferID) -> [Action],
+        _ act: (inout RequestQueueStateMachine, TransferID) -> [RequestQueueStateMachine.Action],
         _ actOnModel: (inout RequestQueueModel, TransferID) -> [Action]
     ) {
-        let transfers = model.transfers.filter { $0.state != .queued }
-        guard let id = transfers.randomElement(using: &random)?.id else { return }
-        compare("\(name) \(id)", act(&machine, id), actOnModel(&model, id))
+        guard let id = startedTransfer() else { return }
+        compare("\(name) \(id)", tested.act { act(&$0, id) }, actOnModel(&model, id))
+    }
+
+    private mutating func startedTransfer() -> TransferID? {
+        model.transfers.filter { $0.state != .queued }.randomElement(using: &random)?.id
     }
 
     private mutating func randomPriority() -> RequestPriority {
@@ -216,18 +368,21 @@ private struct Interleaving {
         switch action {
         case .complete(let subscriber, _):
             if !completed.insert(subscriber).inserted { fail("completed twice") }
-        case .start(let transfer):
+        case .queue(.start(let transfer)):
             if !started.insert(transfer).inserted { fail("started twice") }
-        case .cancel(let transfer), .grant(let transfer), .pause(let transfer):
+        case .queue(.cancel(let transfer)), .queue(.grant(let transfer)),
+            .queue(.pause(let transfer)):
             if !started.contains(transfer) { fail("acts on a flight that never started") }
-        case .drop(let transfer):
+        case .queue(.drop(let transfer)):
             if started.contains(transfer) { fail("dropped a flight that had started") }
-        case .drained:
-            break
+        case .queue(.drained):
+            if hasDrained { fail("drained twice") }
+            hasDrained = true
         }
     }
 
     private mutating func checkInvariants() {
+        let machine = tested.machine
         let limits = machine.limits
         if machine.slotsInUse != model.slotsInUse { fail("slots in use: \(machine.slotsInUse)") }
         if machine.slotsInUse > limits.maximumDownloads { fail("too many downloads") }
@@ -243,15 +398,17 @@ private struct Interleaving {
         {
             fail("the hosts' places do not add up")
         }
-        for id in model.transfers.map(\.id) where machine.isWanted(id) != model.isWanted(id) {
-            fail("\(id) is wanted: \(machine.isWanted(id))")
+        for transfer in model.transfers where transfer.isLive {
+            let id = transfer.id
+            let isWanted = tested[id.number].transfers[id]?.isWanted
+            if isWanted != model.isWanted(id) { fail("\(id) is wanted: \(isWanted ?? false)") }
         }
         if machine.mayKeepConnection != model.mayKeepConnection {
             fail("wrong number of kept connections")
         }
-        for (id, transfer) in machine.transfers where transfer.subscribers.isEmpty {
-            if case .cancelled = transfer.state { continue }
-            fail("\(id) goes on without a reader")
+        let known = tested.resources.values.flatMap(\.transfers)
+        for (id, transfer) in known where transfer.wants.isEmpty || machine.transfers[id] == nil {
+            fail("\(id) goes on without a reader, or without a queue")
         }
     }
 

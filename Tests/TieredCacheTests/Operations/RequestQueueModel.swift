@@ -1,10 +1,28 @@
 @testable import TieredCache
 
-/// The request queue written as plainly as possible: lists, filters and sorting.
+/// Resources and their queue, written as plainly as possible: lists, filters and sorting.
 ///
-/// It says what each input must lead to. It shares no code with the machine that it judges.
+/// It says what each input must lead to. It shares no code with the values that it judges.
 struct RequestQueueModel {
-    typealias Action = RequestQueueStateMachine.Action
+    enum Action: Equatable {
+        case queue(RequestQueueStateMachine.Action)
+        /// A subscription ends.
+        case complete(SubscriberID, Completion)
+    }
+
+    /// How a subscription ends.
+    enum Completion: Equatable {
+        case finished
+        case failed(CacheError.Code)
+    }
+
+    /// A subscriber that has joined a transfer, or made one; nil where the queue refuses it.
+    struct Join {
+        let subscriber: SubscriberID
+        let transfer: TransferID?
+        let isNew: Bool
+        let end: Int64
+    }
 
     enum State: Equatable {
         case queued
@@ -21,6 +39,7 @@ struct RequestQueueModel {
         let id: TransferID
         let group: TransferGroup
         let host: String
+        let start: Int64
         var position: Int64
         var end: Int64
         var state: State
@@ -28,7 +47,7 @@ struct RequestQueueModel {
         var subscribers: [SubscriberID: RequestPriority]
         var waitingSince: Int
         var wasPreempted = false
-        var hasBytes = false
+        var hasResponded = false
         var horizons: [SubscriberID: Int64] = [:]
         /// What it keeps once its last subscriber has left.
         var lastHorizon: Int64 = 0
@@ -78,15 +97,28 @@ struct RequestQueueModel {
             .first?.id
     }
 
+    /// Where a new transfer must end that leaves the rest to others: with the block before the next
+    /// byte that another one is to store, of whatever group.
+    func end(_ key: CacheKey, _ offset: Int64, _ end: Int64) -> Int64 {
+        let next = transfers.compactMap { transfer -> Int64? in
+            guard transfer.isLive, transfer.group.key == key, transfer.position > offset,
+                transfer.position < transfer.end
+            else { return nil }
+            let first = max(transfer.start, transfer.position / 65_536 * 65_536)
+            return first > offset ? first : transfer.position
+        }
+        return min(end, next.min().map { ($0 + 65_535) / 65_536 * 65_536 } ?? end)
+    }
+
     mutating func join(
-        _ join: RequestQueueStateMachine.Join,
+        _ join: Join,
         group: TransferGroup,
         coverage: Range<Int64>,
         host: String,
         priority: RequestPriority,
         horizon: Int64
     ) -> [Action] {
-        guard !isShutDown else { return [.complete(join.subscriber, .shutDown)] }
+        guard !isShutDown else { return [.complete(join.subscriber, .failed(.shutDown))] }
         guard let id = join.transfer else { return [] }
         guard join.isNew else {
             update(id) { transfer in
@@ -101,8 +133,9 @@ struct RequestQueueModel {
                 id: id,
                 group: group,
                 host: host,
+                start: coverage.lowerBound,
                 position: coverage.lowerBound,
-                end: coverage.upperBound,
+                end: join.end,
                 state: .queued,
                 subscribers: [join.subscriber: priority],
                 waitingSince: arrivals,
@@ -121,17 +154,19 @@ struct RequestQueueModel {
             transfer.subscribers[subscriber] = nil
             transfer.horizons[subscriber] = nil
         }
-        guard transfer.subscribers.count == 1 else { return [.complete(subscriber, .cancelled)] }
-        return [.complete(subscriber, .cancelled), abandon(transfer.id)]
+        guard transfer.subscribers.count == 1 else {
+            return [.complete(subscriber, .failed(.cancelled))]
+        }
+        return [.complete(subscriber, .failed(.cancelled))] + abandon(transfer.id)
     }
 
     mutating func setPriority(
         _ priority: RequestPriority,
         of subscriber: SubscriberID
     ) -> [Action] {
-        guard let transfer = transfers.first(where: { $0.subscribers[subscriber] != nil }) else {
-            return []
-        }
+        guard let transfer = transfers.first(where: { $0.subscribers[subscriber] != nil }),
+            transfer.subscribers[subscriber] != priority
+        else { return [] }
         update(transfer.id) { $0.subscribers[subscriber] = priority }
         return makeRoom(transfer.id)
     }
@@ -157,31 +192,34 @@ struct RequestQueueModel {
 
     mutating func cancel(
         _ id: TransferID,
-        _ completion: RequestQueueStateMachine.Completion = .cancelled
+        _ code: CacheError.Code = .cancelled
     ) -> [Action] {
         guard let transfer = transfer(id), transfer.isLive else { return [] }
         update(id) { transfer in
             transfer.lastHorizon = transfer.horizon
             (transfer.subscribers, transfer.horizons) = ([:], [:])
         }
-        return transfer.subscribers.keys.sorted().map { .complete($0, completion) } + [abandon(id)]
+        let completions = transfer.subscribers.keys.sorted()
+            .map { Action.complete($0, .failed(code)) }
+        return completions + abandon(id)
     }
 
-    mutating func cancelAll(
-        _ completion: RequestQueueStateMachine.Completion = .cancelled
-    ) -> [Action] {
-        transfers.map(\.id).sorted().flatMap { cancel($0, completion) }
+    /// Ends all transfers of some resource, or of all.
+    mutating func cancelAll(of key: CacheKey?, _ code: CacheError.Code = .cancelled) -> [Action] {
+        transfers.filter { key == nil || $0.group.key == key }.map(\.id).sorted()
+            .flatMap { cancel($0, code) }
     }
 
     mutating func shutDown() -> [Action] {
         guard !isShutDown else { return [] }
         isShutDown = true
-        return cancelAll(.shutDown) + drained()
+        return drained()
     }
+
+    mutating func respond(_ id: TransferID) { update(id) { $0.hasResponded = true } }
 
     mutating func advance(_ id: TransferID, to position: Int64) {
         update(id) { transfer in
-            if position > transfer.position { transfer.hasBytes = true }
             transfer.position = max(transfer.position, position)
         }
     }
@@ -208,7 +246,7 @@ struct RequestQueueModel {
     }
 
     mutating func unstall(_ id: TransferID) -> [Action] {
-        if transfer(id)?.state == .running { return [.grant(id)] }
+        if transfer(id)?.state == .running { return [.queue(.grant(id))] }
         guard transfer(id)?.state == .stalled || transfer(id)?.state == .yielded else { return [] }
         arrivals += 1
         let arrival = arrivals
@@ -240,10 +278,10 @@ struct RequestQueueModel {
         body(&transfers[index])
     }
 
-    private mutating func abandon(_ id: TransferID) -> Action {
+    private mutating func abandon(_ id: TransferID) -> [Action] {
         if transfer(id)?.state == .queued {
             transfers.removeAll { $0.id == id }
-            return .drop(id)
+            return [.queue(.drop(id))] + drained()
         }
         update(id) { transfer in
             transfer.state =
@@ -251,13 +289,13 @@ struct RequestQueueModel {
                 ? .cancelledWithSlot
                 : transfer.isLeased ? .cancelledWithPlace : .cancelledWithoutSlot
         }
-        return .cancel(id)
+        return [.queue(.cancel(id))]
     }
 
-    private mutating func drained() -> [Action] {
+    mutating func drained() -> [Action] {
         guard isShutDown, transfers.isEmpty, !hasDrained else { return [] }
         hasDrained = true
-        return [.drained]
+        return [.queue(.drained)]
     }
 
     private mutating func fill() -> [Action] {
@@ -267,14 +305,14 @@ struct RequestQueueModel {
                 transfer.state = .running
                 transfer.isPaused = false
             }
-            actions.append(next.state == .resuming ? .grant(next.id) : .start(next.id))
+            actions.append(.queue(next.state == .resuming ? .grant(next.id) : .start(next.id)))
         }
         return actions
     }
 
     private mutating func makeRoom(_ id: TransferID) -> [Action] {
         guard let transfer = transfer(id), transfer.priority == .playing,
-            transfer.state == .resuming || transfer.state == .queued && !isSuspended
+            transfer.state == .resuming || transfer.state == .queued && !isSuspended && !isShutDown
         else { return [] }
         let ofHost = transfers.filter { $0.hasPlace && $0.host == transfer.host }
         let isHostFull = ofHost.count >= limits.maximumPerHost
@@ -291,25 +329,26 @@ struct RequestQueueModel {
             transfer.state = .stalled
             transfer.wasPreempted = true
         }
-        return [.pause(loser)] + fill()
+        return [.queue(.pause(loser))] + fill()
     }
 
     private mutating func lease(to transfer: Transfer) -> [Action] {
         let unanswered = transfers.filter {
-            $0.state == .running && !$0.hasBytes && $0.host != transfer.host
+            $0.state == .running && !$0.hasResponded && $0.host != transfer.host
         }
         guard slotsInUse == limits.maximumDownloads, slotsYielded < limits.maximumYielded,
             let yielder = unanswered.map(\.id).min()
         else { return [] }
         update(yielder) { $0.state = .yielded }
-        return [.pause(yielder)] + fill()
+        return [.queue(.pause(yielder))] + fill()
     }
 
     private mutating func next() -> Transfer? {
         let eligible = transfers.filter { transfer in
             let inUse = transfers.count { $0.hasPlace && $0.host == transfer.host }
             return inUse < limits.maximumPerHost
-                && (transfer.state == .resuming || (transfer.state == .queued && !isSuspended))
+                && (transfer.state == .resuming
+                    || (transfer.state == .queued && !isSuspended && !isShutDown))
         }
         let oldest = eligible.min { $0.waitingSince < $1.waitingSince }
         let first = eligible.max { left, right in

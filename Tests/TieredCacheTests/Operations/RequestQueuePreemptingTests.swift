@@ -5,7 +5,7 @@ import Testing
 /// A playing request gets a slot at once, also where background transfers hold all of them.
 @Suite("Request queue, preempting", .timeLimit(.minutes(10)))
 struct RequestQueuePreemptingTests {
-    private let queue = RequestQueue(
+    private let queue = QueueBench(
         limits: .init(maximumDownloads: 2, maximumPerHost: 2),
         executor: IOExecutor(threads: 2)
     )
@@ -76,54 +76,35 @@ struct RequestQueuePreemptingTests {
 
     @Test
     func `No transfer is paused twice, nor for a host that is full of others`() throws {
-        var machine = RequestQueueStateMachine(
-            limits: .init(maximumDownloads: 2, maximumPerHost: 1)
+        var bench = Bench(
+            machine: .init(limits: .init(maximumDownloads: 2, maximumPerHost: 1))
         )
-        func join(
-            _ name: String,
-            _ host: String,
-            _ priority: RequestPriority
-        )
-            -> RequestQueueStateMachine.Join
-        {
-            machine.join(
-                TransferGroup(key: CacheKey(explicit: name)),
-                wanting: 0,
-                coverage: 0..<100,
-                host: host,
-                priority: priority
-            )
-        }
-        let (first, second) = (join("a", "one", .prefetch), join("b", "two", .normal))
-        let other = join("c", "two", .playing)
+        let loser = try bench.enter("one", .prefetch).transfer
+        let second = try bench.enter("two", .normal).transfer
+        let other = try bench.enter("two")
         #expect(other.actions.isEmpty)
-        let player = join("d", "one", .playing)
-        let (loser, winner) = (try #require(first.transfer), try #require(player.transfer))
-        #expect(player.actions == [.pause(loser), .start(winner)])
-        #expect(machine.didUnstall(loser).isEmpty)
-        #expect(machine.didFinish(winner).last == .grant(loser))
-        #expect(join("e", "one", .playing).actions.isEmpty)
-        let end = machine.didFinish(try #require(second.transfer))
-        #expect(end.last == .start(try #require(other.transfer)))
+        let player = try bench.enter("one")
+        #expect(player.actions == [.pause(loser), .start(player.transfer)])
+        #expect(bench.machine.didUnstall(loser).isEmpty)
+        #expect(bench.machine.didFinish(player.transfer).last == .grant(loser))
+        let late = try bench.enter("one")
+        #expect(late.actions.isEmpty)
+        #expect(bench.machine.didFinish(second).last == .start(other.transfer))
     }
 
-    /// A machine and what joins it: names are keys, each host has its own.
+    /// A machine, and transfers that enter it.
     private struct Bench {
         var machine: RequestQueueStateMachine
+        var last: UInt64 = 0
 
-        mutating func join(
-            _ name: String,
+        mutating func enter(
             _ host: String,
             _ priority: RequestPriority = .playing
         ) throws -> (transfer: TransferID, actions: [RequestQueueStateMachine.Action]) {
-            let join = machine.join(
-                TransferGroup(key: CacheKey(explicit: name)),
-                wanting: 0,
-                coverage: 0..<100,
-                host: host,
-                priority: priority
-            )
-            return (try #require(join.transfer), join.actions)
+            last += 1
+            let id = TransferID(number: last)
+            let actions = machine.enter(id, host: host, priority: priority)
+            return (id, try #require(actions))
         }
     }
 
@@ -132,18 +113,18 @@ struct RequestQueuePreemptingTests {
         var bench = Bench(
             machine: .init(limits: .init(maximumDownloads: 2, maximumPerHost: 2, maximumYielded: 1))
         )
-        let answered = try bench.join("a", "one").transfer
-        bench.machine.didAdvance(answered, to: 1)
-        let silent = try bench.join("b", "one").transfer
-        let urgent = try bench.join("c", "two", .high)
+        let answered = try bench.enter("one").transfer
+        bench.machine.didRespond(answered)
+        let silent = try bench.enter("one").transfer
+        let urgent = try bench.enter("two", .high)
         #expect(urgent.actions.isEmpty)
-        let player = try bench.join("d", "two")
+        let player = try bench.enter("two")
         #expect(player.actions == [.pause(silent), .start(player.transfer)])
         // It still counts as one of its host's, and no more are leased than the limit says.
-        let same = try bench.join("e", "one")
-        let other = try bench.join("f", "three")
+        let same = try bench.enter("one")
+        let other = try bench.enter("three")
         #expect(same.actions.isEmpty && other.actions.isEmpty)
-        bench.machine.didAdvance(player.transfer, to: 1)
+        bench.machine.didRespond(player.transfer)
         // The first byte has come: it waits for a slot, before those that have not started.
         #expect(bench.machine.didUnstall(silent).isEmpty)
         #expect(bench.machine.didFinish(answered).last == .grant(silent))
@@ -154,10 +135,10 @@ struct RequestQueuePreemptingTests {
         isCancelled: Bool
     ) throws {
         var bench = Bench(machine: .init(limits: .init(maximumDownloads: 1, maximumPerHost: 1)))
-        let silent = try bench.join("a", "one").transfer
-        let player = try bench.join("b", "two")
+        let silent = try bench.enter("one").transfer
+        let player = try bench.enter("two")
         #expect(player.actions == [.pause(silent), .start(player.transfer)])
-        let waiting = try bench.join("c", "one", .high)
+        let waiting = try bench.enter("one", .high)
         if isCancelled {
             #expect(bench.machine.cancel(silent).last == .cancel(silent))
         }

@@ -21,14 +21,7 @@ struct RequestQueueSnapshot: Sendable {
         }
 
         let id: TransferID
-        let key: CacheKey
-        let host: String
         let state: State
-        let priority: RequestPriority
-        let subscribers: Int
-        let coverage: Range<Int64>
-        /// Everything between the coverage's start and here has been delivered.
-        let position: Int64
     }
 
     /// All transfers, in order of arrival.
@@ -49,16 +42,7 @@ extension RequestQueueStateMachine {
     /// - Complexity: O(n log n) in the number of transfers.
     func snapshot() -> RequestQueueSnapshot {
         let transfers = transfers.sorted { $0.key < $1.key }.map { id, transfer in
-            RequestQueueSnapshot.Transfer(
-                id: id,
-                key: transfer.group.key,
-                host: transfer.host,
-                state: transfer.state.shown,
-                priority: transfer.priorities.highest,
-                subscribers: transfer.subscribers.count,
-                coverage: transfer.coverage,
-                position: transfer.position
-            )
+            RequestQueueSnapshot.Transfer(id: id, state: transfer.state.shown)
         }
         return RequestQueueSnapshot(
             transfers: transfers,
@@ -83,4 +67,10 @@ extension RequestQueueStateMachine.Transfer.State {
 
 extension RequestQueue {
     func snapshot() -> RequestQueueSnapshot { state.withLock { $0.machine.snapshot() } }
+
+    /// What the resources know of its transfers that have a subscriber.
+    var known: [ResourceState.Transfer] {
+        let contexts = state.withLock { Array($0.contexts.values) }
+        return contexts.compactMap { context in context.update { $0 } }
+    }
 }

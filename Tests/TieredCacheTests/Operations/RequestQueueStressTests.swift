@@ -35,7 +35,7 @@ struct RequestQueueStressTests {
     /// until its first byte after it was leased.
     @Test(arguments: [RequestPriority.background, .normal])
     func `Everybody is completed once and the limit holds`(lowest: RequestPriority) async {
-        let queue = RequestQueue(
+        let queue = QueueBench(
             limits: .init(
                 maximumDownloads: 3,
                 maximumPerHost: 2,
@@ -59,12 +59,13 @@ struct RequestQueueStressTests {
         #expect(gauge.total < ends.count, "nothing was shared")
         #expect(queue.snapshot().transfers.isEmpty)
         #expect(queue.snapshot().slotsInUse == 0)
+        #expect(!queue.isInUse)
     }
 
     /// Requests 150 times, and now and then leaves, is cancelled, or changes its mind.
     private static func requester(
         _ seed: UInt64,
-        _ queue: RequestQueue,
+        _ queue: QueueBench,
         _ gauge: Gauge,
         _ lowest: RequestPriority
     ) async -> [CacheError.Code?] {
@@ -75,8 +76,7 @@ struct RequestQueueStressTests {
             let number = Int.random(in: 0..<6, using: &random)
             let yields = Int.random(in: 0..<6, using: &random)
             let subscription = queue.join(
-                TransferGroup(key: CacheKey(explicit: "\(number)")),
-                wanting: 0,
+                "\(number)",
                 coverage: 0..<10,
                 host: "host\(number % 2)",
                 priority: priorities.randomElement(using: &random) ?? .normal
@@ -114,7 +114,7 @@ struct RequestQueueStressTests {
         }
         gauge.enter(isFirst: false)
         defer { gauge.leave() }
-        context.didAdvance(to: 5)
+        context.update { $0.didAdvance(to: 5) }
         return yields == 5 ? .failure(CacheError(.originFailed, "every fifth")) : .success(())
     }
 }

@@ -4,10 +4,10 @@ import Testing
 
 @Suite("Request queue", .timeLimit(.minutes(10)))
 struct RequestQueueTests {
-    private let queue = RequestQueue(executor: IOExecutor(threads: 2))
+    private let queue = QueueBench(executor: IOExecutor(threads: 2))
 
-    private func makeQueue(_ downloads: Int, perHost: Int = 6) -> RequestQueue {
-        RequestQueue(limits: .init(maximumDownloads: downloads, maximumPerHost: perHost))
+    private func makeQueue(_ downloads: Int, perHost: Int = 6) -> QueueBench {
+        QueueBench(limits: .init(maximumDownloads: downloads, maximumPerHost: perHost))
     }
 
     @Test
@@ -30,12 +30,7 @@ struct RequestQueueTests {
         // The caller's thread is none of the queue's, as that of an event loop.
         let subscription = await IOExecutor(threads: 1).run {
             seen.note()
-            return queue.join(
-                TransferGroup(key: CacheKey(explicit: "a")),
-                wanting: 0,
-                coverage: 0..<10,
-                host: "a"
-            ) { context in
+            return queue.join("a") { context in
                 seen.note()
                 for _ in 0..<2 {
                     await context.leaveCallersThread()
@@ -56,14 +51,9 @@ struct RequestQueueTests {
     func `Work that begins on a thread of the queue stays there`() async throws {
         let seen = SeenThreads()
         let executor = IOExecutor(threads: 1)
-        let queue = RequestQueue(executor: executor)
+        let queue = QueueBench(executor: executor)
         let subscription = await executor.run {
-            queue.join(
-                TransferGroup(key: CacheKey(explicit: "a")),
-                wanting: 0,
-                coverage: 0..<10,
-                host: "a"
-            ) { context in
+            queue.join("a") { context in
                 seen.note()
                 // There is no other thread that it could go to.
                 await context.leaveCallersThread()
@@ -89,14 +79,14 @@ struct RequestQueueTests {
     func `A joiner beyond the coverage or behind the position gets a new transfer`() async throws {
         let work = ControlledWork()
         let first = queue.join("a", work, coverage: 0..<100)
-        try await work.context().didAdvance(to: 50)
+        try await work.context().update { $0.didAdvance(to: 50) }
         let inside = queue.join("a", ControlledWork(), at: 50)
         let behind = queue.join("a", ControlledWork(), at: 49, coverage: 49..<100)
         let beyond = queue.join("a", ControlledWork(), at: 100, coverage: 100..<200)
         #expect(inside.transfer == first.transfer)
         #expect(behind.isFirst && beyond.isFirst)
         behind.cancel()
-        try await work.context().shrinkCoverage(to: 60)
+        try await work.context().update { $0.shrink(to: 60) }
         #expect(queue.join("a", ControlledWork(), at: 60, coverage: 60..<100).isFirst)
         queue.cancelAll()
     }
@@ -111,28 +101,27 @@ struct RequestQueueTests {
         let other = queue.join("b", works[2], at: 60, coverage: 60..<70)
         let left = queue.join("a", works[3], at: 70, coverage: 70..<80)
         let done = queue.join("a", works[4], at: 80, coverage: 80..<90)
-        let key = CacheKey(explicit: "a")
         _ = try await works[3].context()
         left.cancel()
-        try await works[4].context().didAdvance(to: 90)
-        #expect(next(after: 0, of: key) == 100)
-        try await works[0].context().didAdvance(to: 150)
-        #expect(next(after: 100, of: key) == 150)
-        #expect(next(after: 150, of: key) == 500)
-        #expect(next(after: 500, of: key) == nil)
+        try await works[4].context().update { $0.didAdvance(to: 90) }
+        #expect(next(after: 0, of: "a") == 100)
+        try await works[0].context().update { $0.didAdvance(to: 150) }
+        #expect(next(after: 100, of: "a") == 150)
+        #expect(next(after: 150, of: "a") == 500)
+        #expect(next(after: 500, of: "a") == nil)
         // The block that a transfer is in is its own.
         let block = Int64(65_536)
         let long = queue.join("a", works[5], at: block, coverage: block..<9 * block)
-        try await works[5].context().didAdvance(to: 4 * block + 10)
-        #expect(next(after: 2 * block, of: key) == 4 * block)
-        #expect(next(after: 4 * block + 5, of: key) == 4 * block + 10)
-        #expect(next(after: 0, of: CacheKey(explicit: "c")) == nil)
+        try await works[5].context().update { $0.didAdvance(to: 4 * block + 10) }
+        #expect(next(after: 2 * block, of: "a") == 4 * block)
+        #expect(next(after: 4 * block + 5, of: "a") == 4 * block + 10)
+        #expect(next(after: 0, of: "c") == nil)
         withExtendedLifetime((near, far, other, done, long)) {}
         queue.cancelAll()
     }
 
-    private func next(after offset: Int64, of key: CacheKey) -> Int64? {
-        queue.state.withLock { $0.machine.nextPosition(after: offset, of: key) }
+    private func next(after offset: Int64, of name: String) -> Int64? {
+        queue.resource(name).state.withLock { $0.resource.nextPosition(after: offset) }
     }
 
     @Test
@@ -142,10 +131,8 @@ struct RequestQueueTests {
         for stopsAtOthers in [false, true] {
             let end = Latch<Int64>()
             let first = queue.join(
-                TransferGroup(key: CacheKey(explicit: "a")),
-                wanting: 0,
+                "a",
                 coverage: 0..<20 * block,
-                host: "a",
                 stopsAtOthers: stopsAtOthers
             ) { context in
                 end.complete(with: .success(context.end))
@@ -162,14 +149,8 @@ struct RequestQueueTests {
 
     @Test
     func `Requests that differ in selecting fields never join`() {
-        let key = CacheKey(explicit: "a")
         let subscriptions = ["alice", "bob"].map { user in
-            queue.join(
-                TransferGroup(key: key, selector: user),
-                wanting: 0,
-                coverage: 0..<100,
-                host: "h"
-            ) { _ in .success(()) }
+            queue.join("a", selector: user) { _ in .success(()) }
         }
         #expect(subscriptions.map(\.isFirst) == [true, true])
     }
@@ -301,12 +282,7 @@ struct RequestQueueTests {
         let running = queue.join("a", work)
         func joinWithOwner() -> Subscription {
             let owner = Owner(queue.join("b", ControlledWork()))
-            return queue.join(
-                TransferGroup(key: CacheKey(explicit: "c")),
-                wanting: 0,
-                coverage: 0..<1,
-                host: "h"
-            ) { _ in withExtendedLifetime(owner) { .success(()) } }
+            return queue.join("c") { _ in withExtendedLifetime(owner) { .success(()) } }
         }
         let outer = joinWithOwner()
         #expect(queue.snapshot().count(.queued) == 2)
@@ -376,10 +352,11 @@ struct RequestQueueTests {
     }
 
     @Test
-    func `One transfer or all can be cancelled, and the queue goes on`() async throws {
+    func `Those of one resource or of all can be cancelled, and the queue goes on`() async throws {
         let works = (0..<3).map { _ in ControlledWork() }
         let subscriptions = works.enumerated().map { queue.join("\($0)", $1) }
-        queue.cancel(try #require(subscriptions[0].transfer))
+        let resource = queue.resource("0")
+        resource.didCancelAll(resource.cancelAll())
         #expect(await code { try await subscriptions[0].value() } == .cancelled)
         queue.cancelAll()
         for subscription in subscriptions {
@@ -403,6 +380,30 @@ struct RequestQueueTests {
         #expect(late.transfer == nil)
         #expect(await code { try await late.value() } == .shutDown)
         await queue.shutdown()
+    }
+
+    @Test
+    func `A shutdown of a queue whose transfers all wait has drained`() async throws {
+        queue.suspend()
+        let work = ControlledWork()
+        let subscription = queue.join("a", work)
+        await queue.shutdown()
+        #expect(await code { try await subscription.value() } == .shutDown)
+        #expect(!work.hasStarted && queue.snapshot().transfers.isEmpty)
+    }
+
+    @Test
+    func `Where all are ended, none that waits gets the slot of one that has ended`() async throws {
+        let queue = makeQueue(1)
+        let works = (0..<9).map { _ in ControlledWork() }
+        let subscriptions = works.enumerated().map { queue.join("\($0)", $1) }
+        _ = try await works[0].context()
+        queue.cancelAll()
+        for subscription in subscriptions {
+            #expect(await code { try await subscription.value() } == .cancelled)
+        }
+        while !queue.snapshot().transfers.isEmpty { await Task.yield() }
+        #expect(works.map(\.hasStarted) == [true] + Array(repeating: false, count: 8))
     }
 
     /// Something that keeps a subscription alive.

@@ -72,19 +72,16 @@ private struct Simulation {
     private mutating func join(_ priorities: [RequestPriority]) -> TransferID {
         arrivals += 1
         let priority = priorities.randomElement(using: &random) ?? .high
-        let join = machine.join(
-            TransferGroup(key: CacheKey(explicit: "\(arrivals)"), selector: ""),
-            wanting: 0,
-            coverage: 0..<100,
-            host: "host\(Int.random(in: 0..<hosts, using: &random))",
-            priority: priority
-        )
-        guard let transfer = join.transfer else { preconditionFailure("not shut down") }
+        let transfer = TransferID(number: arrivals)
+        let host = "host\(Int.random(in: 0..<hosts, using: &random))"
+        guard let actions = machine.enter(transfer, host: host, priority: priority) else {
+            preconditionFailure("not shut down")
+        }
         if priority >= .high {
             urgent += 1
             urgentTransfers.insert(transfer)
         }
-        perform(join.actions)
+        perform(actions)
         return transfer
     }
 
@@ -104,7 +101,7 @@ private struct Simulation {
                 } else {
                     stalled.append(transfer)
                 }
-            case .cancel, .drop, .complete, .drained:
+            case .cancel, .drop, .drained:
                 break
             }
         }

@@ -182,7 +182,7 @@ struct DownloadOperationTests {
         _ = await transport.isAsked.wait()
         share.cancel()
         transport.isLeft.complete(with: .success(()))
-        await transfers.queue.shutdown()
+        await transfers.shutdown()
         count()
         #expect(created.withLock(\.self) == 0)
         #expect(try disk.store().usage().entries == 0)

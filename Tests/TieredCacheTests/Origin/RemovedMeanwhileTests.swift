@@ -100,12 +100,13 @@ struct RemovedMeanwhileTests {
             let request = try CacheRequest("http://example.com/film")
             _ = try await cache.bytes(for: request, range: 0..<65_536).collect()
             try await beginAndLeave(request, cache: cache, transport: transport)
-            let queue = cache.engine.transfers.queue
-            while !queue.state.withLock({ $0.machine.hasLingering }) { await Task.yield() }
+            let transfers = cache.engine.transfers
+            let shared = transfers.shared(for: request)
+            while !shared.hasLingering { await Task.yield() }
             #expect(try await cache.remove(request))
             await time.waitForSleeper(within: .seconds(1))
             time.advance(by: .seconds(1))
-            while !queue.state.withLock({ $0.machine.transfers.isEmpty }) { await Task.yield() }
+            while !transfers.queue.snapshot().transfers.isEmpty { await Task.yield() }
             #expect(transport.requests.count == 2)
             #expect(try await cache.entry(for: request) == nil)
         }
@@ -125,8 +126,8 @@ struct RemovedMeanwhileTests {
     }
 }
 
-extension RequestQueueStateMachine {
+extension SharedTransfers {
     fileprivate var hasLingering: Bool {
-        transfers.values.contains { $0.lingeringEnd != nil }
+        state.withLock { $0.resource.transfers.values.contains { $0.lingeringEnd != nil } }
     }
 }

@@ -245,7 +245,7 @@ extension EntryReader {
         guard let passing = state.withLock({ $0.passing }) else { return nil }
         // A reader without a planner has requested the whole gap; and without ranges another
         // transfer would begin no nearer.
-        let reach = isPlanned && !isSequential ? RequestQueueStateMachine.bridge : .max
+        let reach = isPlanned && !isSequential ? ResourceState.bridge : .max
         let taken: WindowBody.Taken
         do throws(CacheError) {
             taken = try passing.take(

@@ -20,7 +20,7 @@ struct ReadAheadPlanner {
         var windows = 4
         /// A jump by fewer bytes stays in its window: a request costs more than the bytes in
         /// between.
-        var bridge = RequestQueueStateMachine.bridge
+        var bridge = ResourceState.bridge
         /// The length of a run, in bytes, from which a consumer is expected to read on.
         var provenRun: Int64 = 2 << 20
         /// How long the bytes ahead should last.

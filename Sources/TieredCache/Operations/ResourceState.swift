@@ -1,0 +1,376 @@
+/// What the requests for one resource want of its transfers, and what those will bring.
+///
+/// A value without I/O, which knows neither slots nor threads; ``SharedTransfers`` calls it under
+/// its lock. "The last subscriber has left" and "no request joins any more" are one step: the
+/// transfer is not here any more, so that a late request gets one of its own.
+///
+/// | a subscriber | leads to |
+/// | --- | --- |
+/// | waits for a transfer | it leaves, or the transfer ends: has an outcome |
+/// | has an outcome | `forget`: gone |
+///
+/// | a transfer | leads to |
+/// | --- | --- |
+/// | is here: those of its group join for the bytes from its position to the end of its coverage | `end`, the last subscriber leaves: gone |
+package struct ResourceState {
+    /// The number of bytes that cost less than a request of their own.
+    package static let bridge: Int64 = 256 << 10
+
+    /// What a subscriber wants of its transfer.
+    package struct Want {
+        var priority: RequestPriority
+        /// The end of the bytes that it wants for now; `.max` if it takes what comes.
+        var horizon = Int64.max
+    }
+
+    private enum Subscriber {
+        case waiting(TransferID)
+        case ended(Result<Void, CacheError>)
+    }
+
+    /// Why a subscriber is no longer one.
+    package enum Departure {
+        /// It was none any more.
+        case none
+        /// The transfer goes on for others, with another priority if there is one here.
+        case left(TransferID, priority: RequestPriority?)
+        /// It was the last one: the transfer is to be cancelled.
+        case last(TransferID)
+    }
+
+    package private(set) var transfers: [TransferID: Transfer] = [:]
+    private var subscribers: [SubscriberID: Subscriber] = [:]
+
+    package init() {}
+
+    // MARK: Subscribers
+
+    /// Subscribes to the transfer that will bring the byte at `offset`, if there is one.
+    ///
+    /// - Parameters:
+    ///   - group: identifies requests that may share a transfer.
+    ///   - offset: the first byte that the subscriber lacks.
+    ///   - subscriber: a number that no other one has.
+    ///   - want: its priority and the end of what it wants for now.
+    ///   - maximumDistance: the maximum number of bytes between a transfer's position and `offset`;
+    ///     nil for no limit.
+    /// - Returns: the transfer; nil if none will bring the byte.
+    package mutating func join(
+        _ group: TransferGroup,
+        wanting offset: Int64,
+        as subscriber: SubscriberID,
+        _ want: Want,
+        within maximumDistance: Int64? = nil
+    ) -> TransferID? {
+        let reaching = transfers.lazy.filter { _, transfer in
+            transfer.brings(offset, within: maximumDistance) && transfer.group == group
+        }
+        // The one that is furthest has the shortest way to the byte.
+        let nearest = reaching.max { left, right in
+            (left.value.position, right.key) < (right.value.position, left.key)
+        }
+        guard let (id, _) = nearest else { return nil }
+        transfers[id]?.add(subscriber, want)
+        subscribers[subscriber] = .waiting(id)
+        return id
+    }
+
+    /// Adds a transfer with its first subscriber.
+    ///
+    /// - Parameters:
+    ///   - id: a number that no other one has.
+    ///   - group: identifies requests that may share it.
+    ///   - offset: the first byte that the subscriber lacks.
+    ///   - coverage: the bytes that it would bring; contains `offset`. `..<Int64.max` if the end is
+    ///     unknown.
+    ///   - stopsAtOthers: whether it ends where another one goes on.
+    ///   - subscriber: a number that no other one has.
+    ///   - want: its priority and the end of what it wants for now.
+    /// - Returns: the end of its coverage.
+    package mutating func begin(
+        _ id: TransferID,
+        of group: TransferGroup,
+        wanting offset: Int64,
+        coverage: Range<Int64>,
+        stopsAtOthers: Bool = false,
+        as subscriber: SubscriberID,
+        _ want: Want
+    ) -> Int64 {
+        var end = coverage.upperBound
+        if stopsAtOthers, let next = nextPosition(after: offset) {
+            // Whole blocks, as only those are stored.
+            end = min(end, BlockTable.extent(around: next - 1).upperBound)
+        }
+        var transfer = Transfer(group: group, coverage: coverage.lowerBound..<end)
+        transfer.add(subscriber, want)
+        transfers[id] = transfer
+        subscribers[subscriber] = .waiting(id)
+        return end
+    }
+
+    /// Ends a subscription; a transfer without any is gone.
+    ///
+    /// - Parameters:
+    ///   - subscriber: the subscriber.
+    ///   - error: its outcome.
+    /// - Returns: what that means for its transfer.
+    package mutating func leave(
+        _ subscriber: SubscriberID,
+        with error: CacheError = .leftTransfer
+    ) -> Departure {
+        guard let id = transfer(of: subscriber) else { return .none }
+        subscribers[subscriber] = .ended(.failure(error))
+        let before = transfers[id]?.priority
+        transfers[id]?.remove(subscriber)
+        guard let transfer = transfers[id], !transfer.wants.isEmpty else {
+            transfers[id] = nil
+            return .last(id)
+        }
+        return .left(id, priority: transfer.priority == before ? nil : transfer.priority)
+    }
+
+    /// Ends a transfer, and with it the subscriptions to it; ignored if it is gone.
+    package mutating func end(_ id: TransferID, with outcome: Result<Void, CacheError>) {
+        guard let transfer = transfers.removeValue(forKey: id) else { return }
+        for subscriber in transfer.wants.keys { subscribers[subscriber] = .ended(outcome) }
+    }
+
+    /// Drops the outcome of a subscriber.
+    ///
+    /// - Returns: the outcome, whose error may own much: to be released outside the lock.
+    package mutating func forget(_ subscriber: SubscriberID) -> Result<Void, CacheError>? {
+        guard case .ended(let outcome) = subscribers.removeValue(forKey: subscriber) else {
+            return nil
+        }
+        return outcome
+    }
+
+    /// The transfer that a subscriber waits for.
+    package func transfer(of subscriber: SubscriberID) -> TransferID? {
+        guard case .waiting(let id) = subscribers[subscriber] else { return nil }
+        return id
+    }
+
+    /// The outcome of a subscriber; nil while it waits.
+    package func outcome(of subscriber: SubscriberID) -> Result<Void, CacheError>? {
+        guard case .ended(let outcome) = subscribers[subscriber] else { return nil }
+        return outcome
+    }
+
+    /// The priority of a subscriber; the lowest once it has ended.
+    package func priority(of subscriber: SubscriberID) -> RequestPriority {
+        transfer(of: subscriber).flatMap { transfers[$0]?.wants[subscriber]?.priority }
+            ?? .background
+    }
+
+    /// Changes the priority of a subscriber; ignored once it has ended.
+    ///
+    /// - Returns: its transfer, if that is a change.
+    package mutating func setPriority(
+        _ priority: RequestPriority,
+        of subscriber: SubscriberID
+    ) -> TransferID? {
+        guard let id = transfer(of: subscriber),
+            transfers[id]?.wants[subscriber]?.priority != priority
+        else { return nil }
+        transfers[id]?.setPriority(priority, of: subscriber)
+        return id
+    }
+
+    /// A subscriber wants more of its transfer's bytes by now.
+    ///
+    /// - Parameters:
+    ///   - subscriber: the subscriber.
+    ///   - range: the bytes; the first one is missing.
+    /// - Returns: whether the transfer will bring the first one.
+    package mutating func extend(_ subscriber: SubscriberID, for range: Range<Int64>) -> Bool {
+        guard let id = transfer(of: subscriber) else { return false }
+        return transfers[id]?.extend(subscriber, for: range) ?? false
+    }
+
+    // MARK: Transfers
+
+    /// Changes a transfer, or looks at it; nil if it is gone.
+    package mutating func update<Result>(
+        _ id: TransferID,
+        _ body: (inout Transfer) -> Result
+    ) -> Result? {
+        transfers[id]?.update(body)
+    }
+
+    /// The other transfers of its group that are within stored bytes which end at `end` and which
+    /// this one has come to.
+    package func transfers(aheadOf id: TransferID, before end: Int64) -> [TransferID] {
+        guard let transfer = transfers[id] else { return [] }
+        return transfers.filter { other, value in
+            other != id && value.group == transfer.group && transfer.position < value.position
+                && value.position <= end && value.position < value.coverage.upperBound
+        }.map(\.key)
+    }
+
+    /// The start of the next bytes after `offset` that a transfer, of any group, is yet to store.
+    ///
+    /// Those of requests with other selecting fields are of another resource and are not seen: they
+    /// are never joined either.
+    func nextPosition(after offset: Int64) -> Int64? {
+        var next: Int64?
+        for transfer in transfers.values
+        where transfer.position > offset && transfer.position < transfer.coverage.upperBound {
+            // It stores the block that it is in, if it began with it.
+            let start = max(transfer.blockStart, transfer.coverage.lowerBound)
+            next = min(next ?? .max, start > offset ? start : transfer.position)
+        }
+        return next
+    }
+}
+
+extension ResourceState {
+    /// One transfer: the bytes that it will bring, and who wants them.
+    package struct Transfer {
+        package private(set) var group: TransferGroup
+        package private(set) var coverage: Range<Int64>
+        /// All bytes between the start of the coverage and here have been delivered.
+        package private(set) var position: Int64
+        /// The highest priority of a subscriber.
+        package private(set) var priority = RequestPriority.background
+        /// The end of the bytes that a subscriber wants for now.
+        package private(set) var horizon: Int64 = 0
+        /// The end of the transfer unless a request joins: its last subscriber has stopped reading.
+        package private(set) var lingeringEnd: Int64?
+        fileprivate(set) var wants: [SubscriberID: Want] = [:]
+
+        fileprivate init(group: TransferGroup, coverage: Range<Int64>) {
+            (self.group, self.coverage, position) = (group, coverage, coverage.lowerBound)
+        }
+
+        /// Whether a subscriber wants more of its bytes by now.
+        package var isWanted: Bool {
+            position < horizon || coverage.upperBound <= max(horizon, position)
+        }
+
+        /// The start of the block that it is in.
+        fileprivate var blockStart: Int64 { BlockTable.extent(around: position).lowerBound }
+
+        /// Whether it has brought the byte at `offset`: if it is missing, it was lost.
+        package func hasPassed(_ offset: Int64) -> Bool { offset < blockStart }
+
+        /// All bytes before `position` have been delivered.
+        package mutating func didAdvance(to position: Int64) {
+            self.position = max(position, self.position)
+        }
+
+        /// It has restarted with the byte at `offset`, which may lie before its coverage.
+        package mutating func restart(at offset: Int64) {
+            let lower = min(offset, coverage.lowerBound)
+            coverage = lower..<max(lower, coverage.upperBound)
+            position = offset
+        }
+
+        /// It will deliver nothing at or after `end`; requests for such bytes do not join it.
+        ///
+        /// With the current position, or 0, no request joins at all: for work that is about to end,
+        /// or that receives other bytes than expected.
+        package mutating func shrink(to end: Int64) {
+            guard end < coverage.upperBound else { return }
+            coverage = coverage.lowerBound..<max(coverage.lowerBound, end)
+        }
+
+        /// It will deliver all bytes before `end`.
+        package mutating func extend(to end: Int64) {
+            guard end > coverage.upperBound else { return }
+            coverage = coverage.lowerBound..<end
+        }
+
+        /// Requests of another group join it from now on, and those of its own no longer: it brings
+        /// what fewer requests want than its group says.
+        package mutating func move(to group: TransferGroup) { self.group = group }
+
+        /// It ends if no subscriber wants more by now; no request joins it then.
+        ///
+        /// - Returns: whether it does.
+        package mutating func giveUp() -> Bool {
+            guard !isWanted else { return false }
+            shrink(to: 0)
+            return true
+        }
+
+        /// Its subscriber has left, but stays for `amount` more bytes, and the rest of the last
+        /// block or of the transfer, if that costs less than another request; ignored if there are
+        /// other subscribers.
+        package mutating func linger(for amount: Int64) {
+            guard wants.count == 1 else { return }
+            let (sum, overflow) = position.addingReportingOverflow(amount)
+            let upper = coverage.upperBound
+            let isRestShort = !overflow && upper - sum <= ResourceState.bridge
+            lingeringEnd =
+                overflow ? .max : isRestShort ? max(sum, upper) : Self.blockEnd(atOrBehind: sum)
+            // The block that it is in would be lost; at the end of one it is in none.
+            horizon = max(horizon, Self.blockEnd(atOrBehind: position))
+        }
+
+        /// The end of the block that holds the byte before `offset`.
+        private static func blockEnd(atOrBehind offset: Int64) -> Int64 {
+            BlockTable.extent(around: max(0, offset - 1)).upperBound
+        }
+
+        /// Whether it will bring a byte, and the way there costs less than another request: few
+        /// bytes that no other subscriber wants.
+        fileprivate func brings(_ offset: Int64, within maximumDistance: Int64?) -> Bool {
+            guard position <= offset, offset < coverage.upperBound else { return false }
+            guard let maximumDistance else { return true }
+            return offset - position <= maximumDistance
+                && offset - min(offset, max(position, horizon)) <= ResourceState.bridge
+        }
+
+        fileprivate mutating func add(_ subscriber: SubscriberID, _ want: Want) {
+            let isFirst = wants.isEmpty
+            wants[subscriber] = want
+            priority = isFirst ? want.priority : max(priority, want.priority)
+            horizon = isFirst ? want.horizon : max(horizon, want.horizon)
+            lingeringEnd = nil
+        }
+
+        fileprivate mutating func remove(_ subscriber: SubscriberID) {
+            guard let want = wants.removeValue(forKey: subscriber) else { return }
+            // All are looked at only where it matters: thousands may share one transfer.
+            let others = wants.values
+            if want.horizon == horizon, !others.contains(where: { $0.horizon == horizon }) {
+                horizon = others.reduce(0) { max($0, $1.horizon) }
+            }
+            if want.priority == priority, !others.contains(where: { $0.priority == priority }) {
+                countPriority()
+            }
+        }
+
+        private mutating func countPriority() {
+            priority = wants.values.reduce(.background) { max($0, $1.priority) }
+        }
+
+        fileprivate mutating func setPriority(
+            _ priority: RequestPriority,
+            of subscriber: SubscriberID
+        ) {
+            wants[subscriber]?.priority = priority
+            countPriority()
+        }
+
+        fileprivate mutating func extend(
+            _ subscriber: SubscriberID,
+            for range: Range<Int64>
+        )
+            -> Bool
+        {
+            // Bytes of the block that it is in are not stored yet, and not lost.
+            guard range.lowerBound >= blockStart, range.lowerBound < coverage.upperBound,
+                let old = wants[subscriber]?.horizon
+            else { return false }
+            wants[subscriber]?.horizon = max(old, range.upperBound)
+            horizon = max(horizon, range.upperBound)
+            return true
+        }
+
+        fileprivate mutating func update<Result>(_ body: (inout Self) -> Result) -> Result {
+            body(&self)
+        }
+    }
+}
