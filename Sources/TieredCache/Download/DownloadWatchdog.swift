@@ -223,11 +223,5 @@ final class DownloadWatchdog: Sendable {
     }
 
     /// Returns when there is a decision, or when cancelled.
-    private func waitForDecision() async {
-        while !Task.isCancelled {
-            let seen = decisions.version
-            guard decision == nil else { return }
-            await decisions.wait(after: seen)
-        }
-    }
+    private func waitForDecision() async { await decisions.wait(while: { decision == nil }) }
 }

@@ -6,15 +6,30 @@
 ///
 /// | a subscriber | leads to |
 /// | --- | --- |
-/// | waits for a transfer | it leaves, or the transfer ends: has an outcome |
+/// | waits for a transfer | it leaves, or the transfer ends: has an outcome; `linger`: stays |
+/// | stays with a transfer | `end` of its stay, or of the transfer: gone |
 /// | has an outcome | `forget`: gone |
 ///
 /// | a transfer | leads to |
 /// | --- | --- |
 /// | is here: those of its group join for the bytes from its position to the end of its coverage | `end`, the last subscriber leaves: gone |
+/// | the same, and has not all that its subscribers want, or a reader that goes on | `pause`: waits |
+/// | waits | another subscriber, a wider want, a read of one of its readers: goes on |
 package struct ResourceState {
     /// The number of bytes that cost less than a request of their own.
     package static let bridge: Int64 = 256 << 10
+    /// How long a subscriber stays whose reader has left.
+    ///
+    /// A body read to its end waits no longer than this for an origin that has sent the last byte
+    /// but does not end the response.
+    static let lingeringLimit = Duration.seconds(2)
+    /// How many bytes its transfer may bring meanwhile; bytes in flight by then make up the rest of
+    /// 1 MiB.
+    package static let lingeringAmount: Int64 = 768 << 10
+    /// How long a reader may be silent before it counts as stopped.
+    static let silenceLimit = Duration.seconds(2)
+    /// How far, in bytes, a transfer runs ahead of readers that have stopped.
+    static let lead: Int64 = 4 << 20
 
     /// What a subscriber wants of its transfer.
     package struct Want {
@@ -26,6 +41,27 @@ package struct ResourceState {
     private enum Subscriber {
         case waiting(TransferID)
         case ended(Result<Void, CacheError>)
+    }
+
+    private struct Reader {
+        /// The transfer whose bytes it has waited for last.
+        var transfer: TransferID?
+        var position: Int64
+        var lastSeen: MonotonicTime
+    }
+
+    /// Why a transfer waits for its readers.
+    package enum Pause {
+        /// No subscriber wants more for now.
+        case atHorizon
+        /// All its readers have stopped reading (invariant 12).
+        case forReaders
+    }
+
+    /// A subscriber that lingers: its transfer knows it, and nobody else.
+    package struct Stay: Sendable {
+        fileprivate let subscriber: SubscriberID
+        fileprivate let transfer: TransferID
     }
 
     /// Why a subscriber is no longer one.
@@ -40,6 +76,10 @@ package struct ResourceState {
 
     package private(set) var transfers: [TransferID: Transfer] = [:]
     private var subscribers: [SubscriberID: Subscriber] = [:]
+    private var readers: [ReaderID: Reader] = [:]
+    private var lastReader: UInt64 = 0
+    /// The transfers that wait for their readers.
+    package private(set) var paused: [TransferID: Pause] = [:]
 
     package init() {}
 
@@ -72,6 +112,7 @@ package struct ResourceState {
         guard let (id, _) = nearest else { return nil }
         transfers[id]?.add(subscriber, want)
         subscribers[subscriber] = .waiting(id)
+        resumeIfWanted(id)
         return id
     }
 
@@ -120,19 +161,34 @@ package struct ResourceState {
     ) -> Departure {
         guard let id = transfer(of: subscriber) else { return .none }
         subscribers[subscriber] = .ended(.failure(error))
+        return remove(subscriber, from: id)
+    }
+
+    /// Ends the stay of a subscriber that lingers; ignored if its transfer has ended.
+    package mutating func end(_ stay: Stay) -> Departure {
+        remove(stay.subscriber, from: stay.transfer)
+    }
+
+    private mutating func remove(_ subscriber: SubscriberID, from id: TransferID) -> Departure {
+        guard transfers[id]?.wants[subscriber] != nil else { return .none }
         let before = transfers[id]?.priority
         transfers[id]?.remove(subscriber)
         guard let transfer = transfers[id], !transfer.wants.isEmpty else {
-            transfers[id] = nil
+            (transfers[id], paused[id]) = (nil, nil)
             return .last(id)
         }
+        lingerWithoutReader(id)
+        resumeIfWanted(id)
         return .left(id, priority: transfer.priority == before ? nil : transfer.priority)
     }
 
     /// Ends a transfer, and with it the subscriptions to it; ignored if it is gone.
     package mutating func end(_ id: TransferID, with outcome: Result<Void, CacheError>) {
         guard let transfer = transfers.removeValue(forKey: id) else { return }
-        for subscriber in transfer.wants.keys { subscribers[subscriber] = .ended(outcome) }
+        paused[id] = nil
+        for subscriber in transfer.wants.keys where subscribers[subscriber] != nil {
+            subscribers[subscriber] = .ended(outcome)
+        }
     }
 
     /// Drops the outcome of a subscriber.
@@ -153,8 +209,12 @@ package struct ResourceState {
 
     /// The outcome of a subscriber; nil while it waits.
     package func outcome(of subscriber: SubscriberID) -> Result<Void, CacheError>? {
-        guard case .ended(let outcome) = subscribers[subscriber] else { return nil }
-        return outcome
+        switch subscribers[subscriber] {
+        case .waiting: nil
+        case .ended(let outcome): outcome
+        // It lingers, or has done so.
+        case nil: .failure(.leftTransfer)
+        }
     }
 
     /// The priority of a subscriber; the lowest once it has ended.
@@ -184,8 +244,127 @@ package struct ResourceState {
     ///   - range: the bytes; the first one is missing.
     /// - Returns: whether the transfer will bring the first one.
     package mutating func extend(_ subscriber: SubscriberID, for range: Range<Int64>) -> Bool {
-        guard let id = transfer(of: subscriber) else { return false }
-        return transfers[id]?.extend(subscriber, for: range) ?? false
+        guard let id = transfer(of: subscriber),
+            transfers[id]?.extend(subscriber, for: range) ?? false
+        else { return false }
+        resumeIfWanted(id)
+        return true
+    }
+
+    /// Lets a subscriber, whose reader has left, stay for a moment; ignored once it has ended.
+    ///
+    /// A player that seeks or reconnects often comes back at the next byte; it then joins the
+    /// transfer instead of starting one. Nobody asks for the subscriber's outcome any more.
+    ///
+    /// - Parameters:
+    ///   - subscriber: the subscriber.
+    ///   - amount: how many bytes more its transfer brings, if no other subscriber has a reader; all
+    ///     of its rest, if that is little longer. One that has paused brings the rest of its block.
+    /// - Returns: its stay, to be ended after ``lingeringLimit``; nil if it had ended.
+    package mutating func linger(
+        _ subscriber: SubscriberID,
+        for amount: Int64 = lingeringAmount
+    ) -> Stay? {
+        guard let id = transfer(of: subscriber) else { return nil }
+        subscribers[subscriber] = nil
+        lingerWithoutReader(id, for: amount)
+        resumeIfWanted(id)
+        return Stay(subscriber: subscriber, transfer: id)
+    }
+
+    /// Gives a transfer an end where all its subscribers linger.
+    private mutating func lingerWithoutReader(
+        _ id: TransferID,
+        for amount: Int64 = lingeringAmount
+    ) {
+        guard let transfer = transfers[id], transfer.lingeringEnd == nil,
+            transfer.wants.keys.allSatisfy({ subscribers[$0] == nil })
+        else { return }
+        transfers[id]?.linger(for: amount)
+    }
+
+    // MARK: Readers
+
+    /// Registers a reader.
+    ///
+    /// - Parameters:
+    ///   - position: its position in the body.
+    ///   - transfer: the transfer that brings the bytes there, if there is one.
+    ///   - now: the time.
+    /// - Returns: its number; end with ``leave(_:)-(ReaderID)``.
+    package mutating func enter(
+        at position: Int64,
+        of transfer: TransferID?,
+        now: MonotonicTime
+    ) -> ReaderID {
+        lastReader += 1
+        let reader = ReaderID(number: lastReader)
+        readers[reader] = Reader(transfer: transfer, position: position, lastSeen: now)
+        return reader
+    }
+
+    /// A reader has come to `position`; a transfer that waits because it had stopped goes on.
+    ///
+    /// - Parameters:
+    ///   - reader: the reader.
+    ///   - position: the first byte that it has not read.
+    ///   - transfer: the transfer that it waits for there; nil if it does not wait.
+    ///   - now: the time.
+    package mutating func didRead(
+        _ reader: ReaderID,
+        to position: Int64,
+        waitingFor transfer: TransferID? = nil,
+        now: MonotonicTime
+    ) {
+        guard let before = readers[reader] else { return }
+        let after = transfer ?? before.transfer
+        readers[reader] = Reader(transfer: after, position: position, lastSeen: now)
+        for id in [before.transfer, after] {
+            if let id, paused[id] == .forReaders { paused[id] = nil }
+        }
+    }
+
+    /// A reader has left; its subscriptions are ended apart from it.
+    package mutating func leave(_ reader: ReaderID) { readers[reader] = nil }
+
+    /// Whether all readers of a transfer have stopped: they have requested no bytes for a while, and
+    /// are far behind.
+    ///
+    /// False for a transfer without readers: requests that wait for its head have none yet.
+    func haveReadersStopped(_ id: TransferID, now: MonotonicTime) -> Bool {
+        guard let transfer = transfers[id] else { return false }
+        var hasReader = false
+        for reader in readers.values where reader.transfer == id {
+            hasReader = true
+            guard transfer.position - reader.position >= Self.lead,
+                reader.lastSeen.duration(to: now) >= Self.silenceLimit
+            else { return false }
+        }
+        return hasReader
+    }
+
+    // MARK: Pauses
+
+    /// A transfer waits for its readers, if the reason still holds.
+    package mutating func pause(_ id: TransferID, _ pause: Pause, now: MonotonicTime) {
+        let holds =
+            switch pause {
+            case .atHorizon: transfers[id].map { !$0.isWanted } ?? false
+            case .forReaders: haveReadersStopped(id, now: now)
+            }
+        if holds { paused[id] = pause }
+    }
+
+    /// A transfer waits no longer.
+    package mutating func resume(_ id: TransferID) { paused[id] = nil }
+
+    /// Lets a transfer go on after a change of its subscribers: it finds out itself whether those
+    /// that are left have stopped.
+    private mutating func resumeIfWanted(_ id: TransferID) {
+        switch paused[id] {
+        case .atHorizon where transfers[id]?.isWanted ?? true, .forReaders: paused[id] = nil
+        case .atHorizon, nil: break
+        }
     }
 
     // MARK: Transfers
@@ -235,7 +414,7 @@ extension ResourceState {
         package private(set) var priority = RequestPriority.background
         /// The end of the bytes that a subscriber wants for now.
         package private(set) var horizon: Int64 = 0
-        /// The end of the transfer unless a request joins: its last subscriber has stopped reading.
+        /// The end of the transfer unless a request joins: its last subscriber lingers.
         package private(set) var lingeringEnd: Int64?
         fileprivate(set) var wants: [SubscriberID: Want] = [:]
 
@@ -294,16 +473,20 @@ extension ResourceState {
             return true
         }
 
-        /// Its subscriber has left, but stays for `amount` more bytes, and the rest of the last
-        /// block or of the transfer, if that costs less than another request; ignored if there are
-        /// other subscribers.
-        package mutating func linger(for amount: Int64) {
-            guard wants.count == 1 else { return }
-            let (sum, overflow) = position.addingReportingOverflow(amount)
+        /// Whether it ends at `offset` because all its subscribers linger; no request joins it then.
+        package mutating func endLingering(at offset: Int64) -> Bool {
+            guard let lingeringEnd, offset >= lingeringEnd else { return false }
+            shrink(to: 0)
+            return true
+        }
+
+        /// The last reader has left: the transfer brings `amount` more bytes, and the rest of the
+        /// last block or of the transfer, if that costs less than another request.
+        fileprivate mutating func linger(for amount: Int64) {
+            let sum = position + amount
             let upper = coverage.upperBound
-            let isRestShort = !overflow && upper - sum <= ResourceState.bridge
-            lingeringEnd =
-                overflow ? .max : isRestShort ? max(sum, upper) : Self.blockEnd(atOrBehind: sum)
+            let isRestShort = upper - sum <= ResourceState.bridge
+            lingeringEnd = isRestShort ? max(sum, upper) : Self.blockEnd(atOrBehind: sum)
             // The block that it is in would be lost; at the end of one it is in none.
             horizon = max(horizon, Self.blockEnd(atOrBehind: position))
         }

@@ -45,7 +45,7 @@ extension SharedTransfers {
     ///   - new: the transfer to start.
     /// - Returns: the subscription. Keep it: releasing it leaves the transfer.
     func join(_ demand: Demand, orStart new: NewTransfer) -> Subscription {
-        let (joined, isFirst) = state.withLock { state in
+        let (joined, isFirst) = change { state in
             if let joined = state.join(demand) { return (joined, false) }
             return (state.begin(demand, new, of: self), true)
         }
@@ -60,9 +60,21 @@ extension SharedTransfers {
 
     /// Subscribes to the transfer that will bring a byte; nil if there is none.
     func joinUnderWay(_ demand: Demand) -> Subscription? {
-        guard let joined = state.withLock({ $0.join(demand) }) else { return nil }
+        guard let joined = change({ $0.join(demand) }) else { return nil }
         joined.context.queue.perform(joined.effects ?? [])
         return subscription(of: demand, to: joined, isFirst: false)
+    }
+
+    /// Changes the record, and wakes the transfers that go on after it.
+    private func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+        let (result, resumes) = state.withLock { state in
+            let before = state.resource.paused.count
+            let result = body(&state)
+            return (result, state.resource.paused.count < before)
+        }
+        // Only then, or a reader that waits for the signal would wake itself.
+        if resumes { signal.bump() }
+        return result
     }
 
     private func subscription(
@@ -84,21 +96,29 @@ extension SharedTransfers {
     // MARK: Calls of subscriptions
 
     /// Ends a subscription; ignored if it has ended.
-    ///
-    /// - Parameters:
-    ///   - subscriber: the subscriber.
-    ///   - error: its outcome.
-    ///   - forgets: whether its outcome is not asked for any more.
-    func leave(
-        _ subscriber: SubscriberID,
-        with error: CacheError = .leftTransfer,
-        forgets: Bool = false
-    ) {
+    func leave(_ subscriber: SubscriberID) {
+        didLeave(state.withLock { $0.leave(subscriber, with: .leftTransfer) })
+    }
+
+    /// Ends a subscription that nobody refers to any more, unless it lingers.
+    func release(_ subscriber: SubscriberID) {
         let (left, outcome) = state.withLock { state in
-            let left = state.leave(subscriber, with: error)
-            return (left, forgets ? state.resource.forget(subscriber) : nil)
+            let left = state.leave(subscriber, with: .leftTransfer)
+            return (left, state.resource.forget(subscriber))
         }
         withExtendedLifetime(outcome) { didLeave(left) }
+    }
+
+    /// Lets subscriptions whose reader has left stay for ``ResourceState/lingeringLimit``.
+    func linger(_ subscriptions: [Subscription], by time: any TimeSource) {
+        let staying = change { state in
+            subscriptions.compactMap { state.resource.linger($0.id) }
+        }
+        guard !staying.isEmpty else { return }
+        _ = time.alarm(after: ResourceState.lingeringLimit) { [weak self] in
+            guard let self else { return }
+            for stay in staying { didLeave(state.withLock { $0.end(stay) }) }
+        }
     }
 
     /// Leaves with ``CacheError/Code/busy`` if the transfer still waits for a slot, unless it gets one
@@ -134,14 +154,86 @@ extension SharedTransfers {
     }
 
     func extend(_ subscriber: SubscriberID, for range: Range<Int64>) -> Bool {
-        state.withLock { $0.resource.extend(subscriber, for: range) }
+        change { $0.resource.extend(subscriber, for: range) }
     }
 
     func outcome(of subscriber: SubscriberID) -> Result<Void, CacheError>? {
         state.withLock { $0.resource.outcome(of: subscriber) }
     }
 
+    // MARK: Calls of readers
+
+    /// Registers a reader.
+    ///
+    /// - Parameters:
+    ///   - position: its position in the body.
+    ///   - transfer: the transfer that brings the bytes there, if there is one.
+    ///   - reports: the reports of the operation that it belongs to.
+    ///   - now: the time.
+    /// - Returns: its number; end with ``leave(_:)-(ReaderID)``.
+    func enter(
+        at position: Int64,
+        of transfer: TransferID?,
+        reports: RequestReports? = nil,
+        now: MonotonicTime
+    ) -> ReaderID {
+        state.withLock { state in
+            let reader = state.resource.enter(at: position, of: transfer, now: now)
+            if let reports { state.reports[reader] = reports }
+            return reader
+        }
+    }
+
+    /// A reader has come to `position`, and waits there for a transfer if one is named.
+    func didRead(
+        _ reader: ReaderID,
+        to position: Int64,
+        waitingFor transfer: TransferID? = nil,
+        now: MonotonicTime
+    ) {
+        change { $0.resource.didRead(reader, to: position, waitingFor: transfer, now: now) }
+    }
+
+    func leave(_ reader: ReaderID) {
+        let reports = state.withLock { state in
+            state.resource.leave(reader)
+            return state.reports.removeValue(forKey: reader)
+        }
+        withExtendedLifetime(reports) {}
+    }
+
     // MARK: Calls of transfers
+
+    /// A transfer has ended, or a subscription to one.
+    ///
+    /// It may have stored the last byte for readers that it was not started for: nothing else ends
+    /// the reports of their operations.
+    private func didEndTransfer() {
+        signal.bump()
+        let reports = state.withLock { Array($0.reports.values) }
+        for reports in reports { reports.endIfDone() }
+    }
+
+    /// Waits as long as a transfer has a reason to pause, until `limit` has passed, or until the
+    /// task is cancelled.
+    func pause(
+        _ transfer: TransferID,
+        _ pause: ResourceState.Pause,
+        atMost limit: Duration? = nil,
+        by time: any TimeSource
+    ) async {
+        let now = time.monotonicTime()
+        state.withLock { $0.resource.pause(transfer, pause, now: now) }
+        let alarm = limit.map { limit in
+            time.alarm(after: limit) { [weak self] in self?.change { $0.resource.resume(transfer) }
+            }
+        }
+        defer {
+            alarm?.cancel()
+            state.withLock { $0.resource.resume(transfer) }
+        }
+        await signal.wait { state.withLock { $0.resource.paused[transfer] != nil } }
+    }
 
     /// Changes a transfer, or looks at it; nil if it has ended or has no subscriber.
     func update<Result: Sendable>(
@@ -164,9 +256,7 @@ extension SharedTransfers {
                 transfer.didAdvance(to: position)
                 return transfer.isWanted
             }
-            return (
-                isWanted ?? true, state.readers.haveStopped(transfer, at: position, now: now)
-            )
+            return (isWanted ?? true, state.resource.haveReadersStopped(transfer, now: now))
         }
     }
 
@@ -272,7 +362,19 @@ extension SharedTransfers.State {
         _ subscriber: SubscriberID,
         with error: CacheError
     ) -> (TransferContext, [RequestQueue.Effect])? {
-        switch resource.leave(subscriber, with: error) {
+        didLeave(resource.leave(subscriber, with: error))
+    }
+
+    fileprivate mutating func end(
+        _ stay: ResourceState.Stay
+    ) -> (TransferContext, [RequestQueue.Effect])? {
+        didLeave(resource.end(stay))
+    }
+
+    private mutating func didLeave(
+        _ departure: ResourceState.Departure
+    ) -> (TransferContext, [RequestQueue.Effect])? {
+        switch departure {
         case .none:
             return nil
         case .left(let id, let priority):

@@ -82,13 +82,8 @@ final class SharedTransfers: Sendable {
         var isMakingEntry = false
         /// The number of transfers that wait until no entry is being created.
         var waitingToMakeEntry = 0
-        var readers = ReaderRegistry()
         /// The reports of the operations that have readers, by reader.
-        var reports: [UInt64: RequestReports] = [:]
-        /// The number of transfers that wait until one of their readers continues.
-        var pausedTransfers = 0
-        /// Those of them that any read of one of their readers lets continue.
-        var stoppedTransfers: Set<TransferID> = []
+        var reports: [ReaderID: RequestReports] = [:]
     }
 
     /// Bumped whenever bytes arrive, a head arrives, or a transfer ends.
@@ -213,105 +208,5 @@ final class SharedTransfers: Sendable {
     ///   - tail: the bytes that the disk did not take; readable as long as this object lives.
     func didReachEnd(_ length: Int64, of entry: DiskEntry, tail: BodyWriter?) {
         state.withLock { $0.ends[entry.generation] = (length, tail) }
-    }
-
-    // MARK: Readers
-
-    /// Registers a reader.
-    ///
-    /// - Parameters:
-    ///   - position: its position in the body.
-    ///   - transfer: the transfer that it waits for, if any.
-    ///   - reports: the reports of the operation that it belongs to.
-    ///   - now: the time.
-    /// - Returns: its number; end with ``leave(_:)``.
-    func enter(
-        at position: Int64,
-        transfer: TransferID?,
-        reports: RequestReports? = nil,
-        now: MonotonicTime
-    ) -> UInt64 {
-        state.withLock { state in
-            let number = state.readers.enter(at: position, transfer: transfer, now: now)
-            if let reports { state.reports[number] = reports }
-            return number
-        }
-    }
-
-    /// A transfer has ended, or a subscription to one.
-    ///
-    /// It may have stored the last byte for readers that it was not started for: nothing else ends
-    /// the reports of their operations.
-    func didEndTransfer() {
-        signal.bump()
-        let reports = state.withLock { Array($0.reports.values) }
-        for reports in reports { reports.endIfDone() }
-    }
-
-    func didJoin(_ transfer: TransferID?, reader: UInt64) {
-        // Only for a change, or a reader that waits for the signal would wake itself.
-        notifyPaused { $0.didJoin(transfer, reader: reader) }
-    }
-
-    /// A reader requests bytes; a transfer that has paused because it had stopped continues.
-    func didAsk(_ reader: UInt64, at position: Int64, now: MonotonicTime) {
-        let isAwaited = state.withLock { state in
-            let transfer = state.readers.didAsk(reader, at: position, now: now)
-            return transfer.map(state.stoppedTransfers.contains) ?? false
-        }
-        if isAwaited { signal.bump() }
-    }
-
-    /// A reader wants more of a transfer's bytes, or has joined it.
-    func didExtend() {
-        notifyPaused { _ in true }
-    }
-
-    /// Notifies paused transfers if `change` returns true.
-    private func notifyPaused(_ change: (inout ReaderRegistry) -> Bool) {
-        let isAwaited = state.withLock { change(&$0.readers) && $0.pausedTransfers > 0 }
-        if isAwaited { signal.bump() }
-    }
-
-    func didAnswer(_ reader: UInt64, now: MonotonicTime) {
-        state.withLock { $0.readers.didAnswer(reader, now: now) }
-    }
-
-    func leave(_ reader: UInt64) {
-        let reports = state.withLock { $0.reports.removeValue(forKey: reader) }
-        withExtendedLifetime(reports) {}
-        notifyPaused { readers in
-            readers.leave(reader)
-            return true
-        }
-    }
-
-    /// Whether all readers of a transfer have stopped.
-    func haveReadersStopped(_ transfer: TransferID, at offset: Int64, now: MonotonicTime) -> Bool {
-        state.withLock { $0.readers.haveStopped(transfer, at: offset, now: now) }
-    }
-
-    /// Waits as long as `isPaused`, which readers change that want more, join or leave; or until the
-    /// task is cancelled.
-    ///
-    /// - Parameters:
-    ///   - stopped: the transfer, if its readers change `isPaused` by each read.
-    ///   - isPaused: whether to wait on.
-    func waitForReader(of stopped: TransferID? = nil, while isPaused: () -> Bool) async {
-        state.withLock { state in
-            state.pausedTransfers += 1
-            if let stopped { state.stoppedTransfers.insert(stopped) }
-        }
-        defer {
-            state.withLock { state in
-                state.pausedTransfers -= 1
-                if let stopped { state.stoppedTransfers.remove(stopped) }
-            }
-        }
-        while !Task.isCancelled {
-            let seen = signal.version
-            guard isPaused() else { return }
-            await signal.wait(after: seen)
-        }
     }
 }

@@ -1,6 +1,7 @@
 /// The subscription of one request to a transfer.
 ///
-/// Ends exactly once: with the transfer's result, or by leaving. Releasing it leaves.
+/// Ends exactly once: with the transfer's result, or by leaving. Releasing it leaves, unless it
+/// lingers (``SharedTransfers/linger(_:by:)``).
 package final class Subscription: Sendable {
     /// The transfer, or nil if the queue was shut down when this subscription was made.
     package var transfer: TransferID? { context?.id }
@@ -11,7 +12,7 @@ package final class Subscription: Sendable {
     package let end: Int64
     /// What the transfer's response has become; nil without a transfer.
     let context: TransferContext?
-    private let id: SubscriberID
+    let id: SubscriberID
     private let shared: SharedTransfers
 
     init(
@@ -26,7 +27,7 @@ package final class Subscription: Sendable {
     }
 
     deinit {
-        shared.leave(id, forgets: true)
+        shared.release(id)
     }
 
     /// The priority of this subscriber; a change takes effect at once, also while the transfer
@@ -51,10 +52,6 @@ package final class Subscription: Sendable {
         guard case .storing? = context?.outcome, context?.bypass == nil else { return false }
         return context?.update { $0.hasPassed(offset) } ?? false
     }
-
-    /// Stays for `amount` more bytes, after which the transfer ends unless another request has
-    /// joined.
-    package func linger(for amount: Int64) { context?.update { $0.linger(for: amount) } }
 
     /// Leaves; the transfer continues for its other subscribers, or is cancelled without any.
     package func cancel() { shared.leave(id) }

@@ -134,14 +134,8 @@ package final class TransferContext: Sendable {
         shared.didAdvance(id, to: position, now: now)
     }
 
-    /// Whether a subscriber wants more by now.
-    package var isWanted: Bool { update { $0.isWanted } ?? true }
-
-    /// The offset at which the transfer ends because it has no reader; nil while it has one.
-    package var lingeringEnd: Int64? { update { $0.lingeringEnd } ?? nil }
-
     /// Whether the transfer has no reader and waits for the next one.
-    var isLingering: Bool { lingeringEnd != nil }
+    var isLingering: Bool { update { $0.lingeringEnd != nil } ?? false }
 
     /// Releases the slot because all readers have stopped; the work may keep its connection open.
     package func stall() {

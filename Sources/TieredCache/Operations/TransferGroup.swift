@@ -25,6 +25,11 @@ package struct TransferID: Hashable, Comparable, Sendable, CustomStringConvertib
     }
 }
 
+/// Identifies one reader of a resource, which may have several subscriptions.
+package struct ReaderID: Hashable, Sendable {
+    let number: UInt64
+}
+
 /// Identifies one subscriber of a transfer; never reused in a process.
 package struct SubscriberID: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let number: UInt64

@@ -93,8 +93,8 @@ final class GapFetcher: Sendable {
     /// Keeps a transfer of another representation for a moment: a reader that starts again
     /// continues with its bytes.
     func lingerForRestart(_ transfer: Subscription) {
-        guard case .storing(let newest)? = transfer.context?.outcome else { return }
-        Lingering.begin([transfer], of: newest.entry, shared: shared, time: transfers.origins.time)
+        guard case .storing? = transfer.context?.outcome else { return }
+        shared.linger([transfer], by: transfers.origins.time)
     }
 
     private func claim(

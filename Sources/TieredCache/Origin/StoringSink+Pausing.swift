@@ -25,13 +25,13 @@ extension StoringSink {
     func pauseAtHorizon() async throws(CacheError) {
         notifyReaders()
         if context.stallIfRoom() {
-            let signal = operation.shared.signal
-            let end = origins.time.monotonicTime().advanced(by: Self.longestPause)
-            let alarm = origins.time.alarm(after: Self.longestPause) { signal.bump() }
-            defer { alarm.cancel() }
-            await operation.shared.waitForReader {
-                !context.isWanted && origins.time.monotonicTime() < end
-            }
+            let limit = Self.longestPause
+            await operation.shared.pause(
+                context.id,
+                .atHorizon,
+                atMost: limit,
+                by: origins.time
+            )
         }
         guard !context.isCancelled, context.update({ $0.giveUp() }) ?? false else {
             return try await context.unstall()
@@ -43,17 +43,11 @@ extension StoringSink {
     ///
     /// Only if the download could be resumed should the connection be lost meanwhile; other
     /// downloads run to their end.
-    func pauseForReaders(at offset: Int64) async throws(CacheError) {
+    func pauseForReaders() async throws(CacheError) {
         guard generation?.head.validator != nil else { return }
         notifyReaders()
         context.stall()
-        await operation.shared.waitForReader(of: context.id) {
-            operation.shared.haveReadersStopped(
-                context.id,
-                at: offset,
-                now: origins.time.monotonicTime()
-            )
-        }
+        await operation.shared.pause(context.id, .forReaders, by: origins.time)
         try await context.unstall()
     }
 }

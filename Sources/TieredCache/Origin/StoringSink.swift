@@ -193,7 +193,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         let demand = context.didAdvance(to: end, now: origins.time.monotonicTime())
         noteChange(Int64(chunk.count))
         if demand.isWanted || !mayPause(at: end) {
-            if demand.haveReadersStopped { try await pauseForReaders(at: end) }
+            if demand.haveReadersStopped { try await pauseForReaders() }
         } else {
             try await pauseAtHorizon()
         }
@@ -203,7 +203,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         if state.hasGivenUp { return true }
         // An origin without ranges keeps sending bytes that no request wants.
         if offset >= state.end, !state.mode.isStandalone { return true }
-        if let lingeringEnd = context.lingeringEnd, offset >= lingeringEnd { return true }
+        if context.update({ $0.endLingering(at: offset) }) ?? false { return true }
         guard case .storing(let generation, _) = state.mode, !state.repeatsStored,
             generation.head.validator != nil,
             let stored = generation.entry.storedRange(at: offset)

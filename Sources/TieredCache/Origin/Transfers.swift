@@ -134,11 +134,7 @@ final class Transfers: Sendable {
         if let limit = operation.request.slotLimit {
             subscription.leaveIfWaiting(after: limit, by: storage.time)
         }
-        if !subscription.isFirst {
-            didShare(subscription)
-            // One that has paused may be wanted now.
-            shared.didExtend()
-        }
+        if !subscription.isFirst { didShare(subscription) }
         return subscription
     }
 
@@ -167,7 +163,6 @@ final class Transfers: Sendable {
             generation.entry.generation == entry.generation
         else { return nil }
         didShare(subscription)
-        shared.didExtend()
         return subscription
     }
 

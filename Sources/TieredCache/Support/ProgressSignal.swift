@@ -48,7 +48,16 @@ final class ProgressSignal: Sendable {
         if Task.isCancelled { state.withLock { _ = $0.cancelled.remove(id) } }
     }
 
-    /// The same, and at the instant `end` at the latest.
+    /// Waits as long as `condition` holds, which changes before a bump, or until the task is cancelled.
+    func wait(while condition: () -> Bool) async {
+        while !Task.isCancelled {
+            let seen = version
+            guard condition() else { return }
+            await wait(after: seen)
+        }
+    }
+
+    /// Returns once the version differs from `seen`, or at the instant `end` at the latest.
     func wait(after seen: UInt64, until end: MonotonicTime?, _ time: any TimeSource) async {
         guard let end else { return await wait(after: seen) }
         let rest = time.monotonicTime().duration(to: end)

@@ -60,6 +60,7 @@ final class QueueBench: Sendable {
         host: String = "example.com",
         priority: RequestPriority = .normal,
         within maximumDistance: Int64? = nil,
+        horizon: Int64 = .max,
         stopsAtOthers: Bool = false,
         work: @escaping RequestQueue.Work
     ) -> Subscription {
@@ -73,7 +74,7 @@ final class QueueBench: Sendable {
                 group: TransferGroup(key: resource.group.key, selector: selector),
                 offset: offset,
                 number: number,
-                want: ResourceState.Want(priority: priority),
+                want: ResourceState.Want(priority: priority, horizon: horizon),
                 maximumDistance: maximumDistance
             ),
             orStart: SharedTransfers.NewTransfer(

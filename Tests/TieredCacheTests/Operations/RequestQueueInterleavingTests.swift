@@ -19,140 +19,11 @@ struct RequestQueueInterleavingTests {
     }
 }
 
-/// The states of four resources and the machine of their queue, as `SharedTransfers` joins them.
-private struct Composition {
-    typealias Action = RequestQueueModel.Action
-
-    var machine: RequestQueueStateMachine
-    private(set) var resources: [CacheKey: ResourceState] = [:]
-    /// The resource of each transfer and subscriber, by number.
-    private var keys: [UInt64: CacheKey] = [:]
-    private var last: UInt64 = 0
-
-    init(limits: RequestQueueStateMachine.Limits) {
-        machine = RequestQueueStateMachine(limits: limits)
-    }
-
-    /// A call for one that is unknown changes this one.
-    subscript(number: UInt64) -> ResourceState {
-        get { keys[number].flatMap { resources[$0] } ?? ResourceState() }
-        set { if let key = keys[number] { resources[key] = newValue } }
-    }
-
-    mutating func join(
-        _ group: TransferGroup,
-        wanting offset: Int64,
-        coverage: Range<Int64>,
-        host: String,
-        _ want: ResourceState.Want,
-        within maximumDistance: Int64?,
-        stopsAtOthers: Bool
-    ) -> (join: RequestQueueModel.Join, actions: [Action]) {
-        last += 1
-        let subscriber = SubscriberID(number: last)
-        keys[last] = group.key
-        var resource = resources[group.key, default: ResourceState()]
-        defer { resources[group.key] = resource }
-        let joined = resource.join(
-            group,
-            wanting: offset,
-            as: subscriber,
-            want,
-            within: maximumDistance
-        )
-        if let joined {
-            let end = resource.transfers[joined]?.coverage.upperBound ?? 0
-            let priority = resource.transfers[joined]?.priority ?? .background
-            return (
-                .init(subscriber: subscriber, transfer: joined, isNew: false, end: end),
-                queue(machine.setPriority(priority, of: joined))
-            )
-        }
-        let id = TransferID(number: last)
-        let end = resource.begin(
-            id,
-            of: group,
-            wanting: offset,
-            coverage: coverage,
-            stopsAtOthers: stopsAtOthers,
-            as: subscriber,
-            want
-        )
-        guard let actions = machine.enter(id, host: host, priority: want.priority) else {
-            resource.end(id, with: .failure(.queueShutDown))
-            return (
-                .init(subscriber: subscriber, transfer: nil, isNew: false, end: end),
-                [.complete(subscriber, .failed(.shutDown))]
-            )
-        }
-        return (
-            .init(subscriber: subscriber, transfer: id, isNew: true, end: end), queue(actions)
-        )
-    }
-
-    mutating func leave(_ subscriber: SubscriberID) -> [Action] {
-        let end = Action.complete(subscriber, .failed(.cancelled))
-        switch self[subscriber.number].leave(subscriber) {
-        case .none: return []
-        case .left(let id, let priority):
-            return [end] + queue(priority.map { machine.setPriority($0, of: id) } ?? [])
-        case .last(let id): return [end] + queue(machine.cancel(id))
-        }
-    }
-
-    mutating func setPriority(
-        _ priority: RequestPriority,
-        of subscriber: SubscriberID
-    )
-        -> [Action]
-    {
-        guard let id = self[subscriber.number].setPriority(priority, of: subscriber),
-            let highest = self[id.number].transfers[id]?.priority
-        else { return [] }
-        return queue(machine.setPriority(highest, of: id))
-    }
-
-    /// Ends all transfers of some resource, or of all.
-    mutating func cancelAll(
-        of key: CacheKey? = nil,
-        _ error: CacheError = .leftTransfer
-    ) -> [Action] {
-        let all = resources.filter { key == nil || $0.key == key }.values.flatMap(\.transfers.keys)
-        return all.sorted().flatMap { id in
-            end(id, .failed(error.code), with: .failure(error)) + queue(machine.cancel(id))
-        }
-    }
-
-    mutating func finish(_ id: TransferID) -> [Action] {
-        end(id, .finished, with: .success(())) + queue(machine.didFinish(id))
-    }
-
-    private mutating func end(
-        _ id: TransferID,
-        _ completion: RequestQueueModel.Completion,
-        with outcome: Result<Void, CacheError>
-    ) -> [Action] {
-        let subscribers = self[id.number].transfers[id]?.wants.keys.sorted() ?? []
-        self[id.number].end(id, with: outcome)
-        return subscribers.map { .complete($0, completion) }
-    }
-
-    mutating func act(
-        _ input: (inout RequestQueueStateMachine) -> [RequestQueueStateMachine.Action]
-    ) -> [Action] {
-        queue(input(&machine))
-    }
-
-    private func queue(_ actions: [RequestQueueStateMachine.Action]) -> [Action] {
-        actions.map(Action.queue)
-    }
-}
-
 private struct Interleaving {
     private typealias Action = RequestQueueModel.Action
 
     private var random: SplitMix
-    private var tested: Composition
+    private var tested: RequestQueueComposition
     private var model: RequestQueueModel
     private var subscribers: [SubscriberID] = []
     private var completed: Set<SubscriberID> = []
@@ -169,16 +40,18 @@ private struct Interleaving {
             maximumYielded: .random(in: 0...3, using: &random),
             maximumOvertakes: .random(in: 1...8, using: &random)
         )
-        tested = Composition(limits: limits)
+        tested = RequestQueueComposition(limits: limits)
         model = RequestQueueModel(limits: limits)
     }
 
     mutating func step() {
+        defer { model.settle() }
         switch Int.random(in: 0..<1_000, using: &random) {
         case ..<330: join()
         case ..<400: extend()
         case ..<450: leave()
         case ..<550: setPriority()
+        case ..<570: pause()
         case ..<680:
             onTransfer("advance") {
                 $0.didAdvance(to: $1)
@@ -312,6 +185,14 @@ private struct Interleaving {
         if isAccepted != model.extend(subscriber, for: range) { fail("extended wrongly") }
     }
 
+    /// The work of a transfer waits until its subscribers want more.
+    private mutating func pause() {
+        guard let id = model.transfers.randomElement(using: &random)?.id else { return }
+        tested[id.number].pause(id, .atHorizon, now: MonotonicTime(nanoseconds: 0))
+        model.pause(id)
+        compare("pause \(id)", [], [])
+    }
+
     /// A number of bytes near the size of blocks, and seldom a multiple of it.
     private mutating func randomBytes(_ number: ClosedRange<Int64>) -> Int64 {
         .random(in: number, using: &random) * 20_000
@@ -327,7 +208,9 @@ private struct Interleaving {
         _ act: (inout ResourceState.Transfer, Int64) -> Void,
         _ actOnModel: (inout RequestQueueModel, TransferID, Int64) -> Void
     ) {
-        guard let transfer = model.transfers.randomElement(using: &random) else { return }
+        guard let transfer = model.transfers.randomElement(using: &random),
+            !model.waiting.contains(transfer.id)
+        else { return }
         let offset = transfer.position + randomBytes(0...20)
         _ = tested[transfer.id.number].update(transfer.id) { act(&$0, offset) }
         actOnModel(&model, transfer.id, offset)
@@ -403,6 +286,8 @@ private struct Interleaving {
             let isWanted = tested[id.number].transfers[id]?.isWanted
             if isWanted != model.isWanted(id) { fail("\(id) is wanted: \(isWanted ?? false)") }
         }
+        let paused = tested.resources.values.flatMap(\.paused.keys)
+        if Set(paused) != model.waiting { fail("\(paused) wait, not \(model.waiting)") }
         if machine.mayKeepConnection != model.mayKeepConnection {
             fail("wrong number of kept connections")
         }

@@ -70,6 +70,7 @@ struct RequestQueueModel {
     private var overtakes = 0
     private var overtakesByHost: [String: Int] = [:]
     private var hasDrained = false
+    private var paused: Set<TransferID> = []
 
     init(limits: RequestQueueStateMachine.Limits) {
         self.limits = limits
@@ -189,6 +190,16 @@ struct RequestQueueModel {
         return transfer.horizon >= transfer.end || transfer.position >= transfer.end
             || transfer.horizon > transfer.position
     }
+
+    /// The transfers whose work waits until a subscriber wants more.
+    var waiting: Set<TransferID> {
+        paused.filter { transfer($0)?.isLive == true && !isWanted($0) }
+    }
+
+    mutating func pause(_ id: TransferID) { paused.insert(id) }
+
+    /// One that went on by the last input waits no more.
+    mutating func settle() { paused = waiting }
 
     mutating func cancel(
         _ id: TransferID,

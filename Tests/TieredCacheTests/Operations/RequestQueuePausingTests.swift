@@ -56,29 +56,24 @@ struct RequestQueuePausingTests {
 
     @Test("a read wakes a transfer that has paused for want of readers, and no other")
     func wakes() async throws {
-        let shared = SharedTransfers(
-            group: TransferGroup(key: CacheKey(explicit: "a"), selector: "")
-        ) {}
-        let now = ManualTimeSource().monotonicTime()
-        let transfer = TransferID(number: 1)
-        let reader = shared.enter(at: 0, transfer: transfer, now: now)
-        for isStopped in [false, true] {
-            let mayGoOn = Guarded(false)
-            let isWaiting = Latch<Void>()
-            let waiting = Task {
-                await shared.waitForReader(of: isStopped ? transfer : nil) {
-                    isWaiting.complete(with: .success(()))
-                    return !mayGoOn.withLock { $0 }
-                }
+        let (queue, time) = (QueueBench(), ManualTimeSource())
+        for pause in [ResourceState.Pause.atHorizon, .forReaders] {
+            let (shared, work) = (queue.resource("\(pause)"), ControlledWork())
+            let subscription = queue.join("\(pause)", coverage: 0..<1 << 30, horizon: 5 << 20) {
+                await work.run($0)
             }
-            _ = await isWaiting.wait()
+            let context = try await work.context()
+            let reader = shared.enter(at: 0, of: context.id, now: time.monotonicTime())
+            context.update { $0.didAdvance(to: 5 << 20) }
+            time.advance(by: ResourceState.silenceLimit)
+            let waiting = Task { await shared.pause(context.id, pause, by: time) }
+            while shared.state.withLock({ $0.resource.paused.isEmpty }) { await Task.yield() }
             let seen = shared.signal.version
-            shared.didAsk(reader, at: 1, now: now)
-            shared.didAnswer(reader, now: now)
-            #expect((shared.signal.version != seen) == isStopped)
-            mayGoOn.withLock { $0 = true }
-            shared.didExtend()
+            shared.didRead(reader, to: 1, now: time.monotonicTime())
+            #expect((shared.signal.version != seen) == (pause == .forReaders))
+            #expect(subscription.extend(for: 5 << 20..<6 << 20))
             await waiting.value
         }
+        queue.cancelAll()
     }
 }

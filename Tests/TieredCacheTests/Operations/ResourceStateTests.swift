@@ -43,7 +43,7 @@ struct ResourceStateTests {
         }
 
         mutating func linger(_ id: TransferID, for amount: Int64) {
-            _ = state.update(id) { $0.linger(for: amount) }
+            _ = state.linger(SubscriberID(number: id.number), for: amount)
         }
 
         /// Whether a transfer is behind another one.
@@ -82,12 +82,10 @@ struct ResourceStateTests {
             bench.advance(id, to: position)
             bench.linger(id, for: 8 * 65_536)
             #expect(bench.state.transfers[id]?.lingeringEnd == end, "\(blocks), \(position)")
-            bench.linger(id, for: .max)
-            #expect(bench.state.transfers[id]?.lingeringEnd == .max)
         }
     }
 
-    @Test("one that lingers goes on for the next subscriber, and no other one lets it linger")
+    @Test("one that lingers goes on for the next subscriber, and ends once all of them linger")
     func joinedWhileLingering() {
         var bench = Bench()
         let id = bench.begin()
@@ -96,6 +94,115 @@ struct ResourceStateTests {
         #expect(bench.state.transfers[id]?.lingeringEnd == nil)
         bench.linger(id, for: 10)
         #expect(bench.state.transfers[id]?.lingeringEnd == nil)
+        let stays = bench.state.linger(SubscriberID(number: 2), for: 10)
+        #expect(stays != nil && bench.state.transfers[id]?.lingeringEnd == 65_536)
+        bench.state.end(id, with: .success(()))
+        for number in 1...2 as ClosedRange<UInt64> {
+            let outcome = bench.state.outcome(of: SubscriberID(number: number))
+            #expect(throws: CacheError.self) { try outcome?.get() }
+        }
+    }
+
+    @Test("one whose last reader leaves while others linger ends as they do; nobody joins its end")
+    func leftWhileLingering() {
+        var bench = Bench()
+        let id = bench.begin()
+        bench.linger(id, for: 10)
+        _ = bench.join()
+        _ = bench.state.leave(SubscriberID(number: 2))
+        let end = ResourceState.lingeringAmount
+        #expect(bench.state.transfers[id]?.lingeringEnd == end)
+        bench.advance(id, to: end)
+        let ends = bench.state.update(id) { $0.endLingering(at: end - 1) }
+        #expect(ends == false && bench.join(at: end) == id)
+        _ = bench.state.leave(SubscriberID(number: 3))
+        #expect(bench.state.transfers[id]?.lingeringEnd == 2 * end)
+        let hasEnded = bench.state.update(id) { $0.endLingering(at: 2 * end) }
+        #expect(hasEnded == true && bench.join(at: 2 * end) == nil)
+    }
+
+    @Test("its readers have stopped once all of them are silent and far behind")
+    func stopped() {
+        var bench = Bench()
+        let start = MonotonicTime(nanoseconds: 0)
+        let end = start.advanced(by: ResourceState.silenceLimit)
+        let id = bench.begin()
+        bench.advance(id, to: ResourceState.lead)
+        // No reader is here yet.
+        #expect(!bench.state.haveReadersStopped(id, now: end))
+        let readers = (0..<2).map { _ in bench.state.enter(at: 0, of: id, now: start) }
+        let other = bench.state.enter(at: ResourceState.lead, of: nil, now: end)
+        #expect(bench.state.haveReadersStopped(id, now: end))
+        let soon = MonotonicTime(nanoseconds: end.nanoseconds - 1)
+        #expect(!bench.state.haveReadersStopped(id, now: soon))
+        // One is near, then one has just read.
+        bench.state.didRead(readers[0], to: 1, now: start)
+        #expect(!bench.state.haveReadersStopped(id, now: end))
+        bench.state.didRead(readers[0], to: 0, now: end)
+        #expect(!bench.state.haveReadersStopped(id, now: end))
+        // One that waits for another transfer, or has left, says nothing.
+        let next = bench.begin("b")
+        bench.state.didRead(readers[0], to: 0, waitingFor: next, now: end)
+        #expect(bench.state.haveReadersStopped(id, now: end))
+        bench.state.didRead(other, to: ResourceState.lead, waitingFor: id, now: end)
+        #expect(!bench.state.haveReadersStopped(id, now: end))
+        for reader in [other, readers[1]] { bench.state.leave(reader) }
+        #expect(!bench.state.haveReadersStopped(id, now: end))
+    }
+
+    @Test("one that waits for its readers goes on where they want more, or are others")
+    func paused() {
+        let start = MonotonicTime(nanoseconds: 0)
+        let end = start.advanced(by: ResourceState.silenceLimit)
+        func paused(
+            _ pause: ResourceState.Pause,
+            _ change: (inout Bench, ReaderID) -> Void
+        ) -> Bool {
+            var bench = Bench()
+            let id = bench.begin(horizon: ResourceState.lead)
+            let reader = bench.state.enter(at: 0, of: id, now: start)
+            bench.state.pause(id, pause, now: end)
+            // There is no reason yet.
+            #expect(bench.state.paused.isEmpty)
+            bench.advance(id, to: ResourceState.lead)
+            bench.state.pause(id, pause, now: end)
+            #expect(bench.state.paused == [id: pause])
+            change(&bench, reader)
+            return !bench.state.paused.isEmpty
+        }
+        let subscriber = SubscriberID(number: 1)
+        let range = ResourceState.lead..<ResourceState.lead + 1
+        for pause in [ResourceState.Pause.atHorizon, .forReaders] {
+            #expect(paused(pause) { _, _ in })
+            #expect(paused(pause) { bench, _ in _ = bench.join("b") })
+            #expect(!paused(pause) { bench, _ in _ = bench.join(at: range.lowerBound) })
+            #expect(!paused(pause) { bench, _ in _ = bench.state.extend(subscriber, for: range) })
+            #expect(!paused(pause) { bench, _ in _ = bench.state.leave(subscriber) })
+            #expect(
+                !paused(pause) { bench, _ in
+                    bench.state.end(TransferID(number: 1), with: .success(()))
+                }
+            )
+            #expect(!paused(pause) { bench, _ in bench.state.resume(TransferID(number: 1)) })
+        }
+        // It is at the end of a block, so one that lingers asks for no more.
+        #expect(paused(.atHorizon) { bench, _ in _ = bench.state.linger(subscriber) })
+        #expect(!paused(.forReaders) { bench, _ in _ = bench.state.linger(subscriber) })
+        #expect(paused(.atHorizon) { $0.state.didRead($1, to: 1, now: end) })
+        #expect(!paused(.forReaders) { $0.state.didRead($1, to: 1, now: end) })
+        #expect(
+            paused(.forReaders) { bench, _ in
+                let other = bench.state.enter(at: 0, of: nil, now: end)
+                bench.state.didRead(other, to: 1, now: end)
+            }
+        )
+        #expect(
+            !paused(.forReaders) { bench, _ in
+                let other = bench.state.enter(at: 0, of: nil, now: end)
+                let id = TransferID(number: 1)
+                bench.state.didRead(other, to: 1, waitingFor: id, now: end)
+            }
+        )
     }
 
     @Test("one is behind another that goes on within the stored bytes before it, and no other")
@@ -148,7 +255,8 @@ struct ResourceStateTests {
         let outcomes = subscribers.map { bench.state.outcome(of: $0) }
         #expect(throws: CacheError.self) { try outcomes[0]?.get() }
         #expect(throws: Never.self) { try #require(outcomes[1]).get() }
-        for subscriber in subscribers { _ = bench.state.forget(subscriber) }
-        #expect(subscribers.allSatisfy { bench.state.outcome(of: $0) == nil })
+        let forgotten = subscribers.map { bench.state.forget($0) }
+        #expect(forgotten.allSatisfy { $0 != nil })
+        #expect(subscribers.allSatisfy { bench.state.forget($0) == nil })
     }
 }

@@ -12,15 +12,6 @@ struct DownloadIntegrityTests {
     private let field = HTTPField.Name("Repr-Digest") ?? .contentLocation
     private static let length: Int64 = 1_500_000
 
-    private func digest(of data: Data) throws -> ContentDigest {
-        var digest: ContentDigest?
-        if let context = DigestContext(.sha256) {
-            let isTaken = data.withUnsafeBytes { context.update($0) }
-            if isTaken { digest = context.finish() }
-        }
-        return try #require(digest)
-    }
-
     private func setAside(_ fixture: CacheFixture) throws -> [String] {
         let path = fixture.directory.appending("quarantine").string
         guard FileManager.default.fileExists(atPath: path) else { return [] }
@@ -39,7 +30,7 @@ struct DownloadIntegrityTests {
             fixture.origin.serve("/film", film(), .first(1, .changeVersion(after: Self.length)))
             var request = try fixture.request("/film")
             // The origin has the right bytes only from its second response on.
-            request.expectedDigests = [try digest(of: film(version: 2).allBytes)]
+            request.expectedDigests = [try ContentDigest.of(film(version: 2).allBytes)]
             let wanted = request
             try await fixture.withCache { cache in
                 let data = try await cache.data(for: wanted)
@@ -105,7 +96,7 @@ struct DownloadIntegrityTests {
     func matches() async throws {
         try await CacheFixture.run { fixture in
             var film = film()
-            let bytes = Data(try digest(of: film.allBytes).bytes).base64EncodedString()
+            let bytes = Data(try ContentDigest.of(film.allBytes).bytes).base64EncodedString()
             film.fields[field] = "sha-256=:\(bytes):"
             fixture.origin.serve("/film", film, .first(1, .cut(after: 700_000)))
             let request = try fixture.request("/film")

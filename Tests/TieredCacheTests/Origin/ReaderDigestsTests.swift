@@ -12,15 +12,6 @@ struct ReaderDigestsTests {
     private let field = HTTPField.Name("Repr-Digest") ?? .contentLocation
     private let wrong = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
 
-    private func digest(of bytes: Data) throws -> ContentDigest {
-        var digest: ContentDigest?
-        if let context = DigestContext(.sha256) {
-            let isTaken = bytes.withUnsafeBytes { context.update($0) }
-            if isTaken { digest = context.finish() }
-        }
-        return try #require(digest)
-    }
-
     private func film(_ cacheControl: String = "no-store") -> OriginResource {
         .generated(length: 700_000, cacheControl: cacheControl)
     }
@@ -59,7 +50,7 @@ struct ReaderDigestsTests {
         try await CacheFixture.run { fixture in
             fixture.origin.serve("/film", film(hasDisk ? "no-store" : "max-age=60"))
             var request = try fixture.request("/film")
-            request.expectedDigests = [try digest(of: film().allBytes)]
+            request.expectedDigests = [try ContentDigest.of(film().allBytes)]
             let wanted = request
             try await fixture.withCache {
                 if !hasDisk { $0.directory = nil }
@@ -100,7 +91,7 @@ struct ReaderDigestsTests {
         let fixture = DigestFixture()
         let disk = InMemoryFileSystem(time: fixture.time)
         try await fixture.withCache(disk, ScriptedTransport([])) { cache in
-            let expected = try digest(of: Data([1, 2, 3]))
+            let expected = try ContentDigest.of(Data([1, 2, 3]))
             func run(_ parts: [(Int64, [UInt8])], length: Int64) throws -> ReaderDigests.Finding {
                 let digests = try digests([expected], of: cache)
                 for (offset, part) in parts {
@@ -109,7 +100,7 @@ struct ReaderDigestsTests {
                 return digests.finding(atEnd: length)
             }
             #expect(try run([(0, [1]), (1, [2, 3])], length: 3) == .right)
-            let wrong = try digest(of: Data([1, 2, 4]))
+            let wrong = try ContentDigest.of(Data([1, 2, 4]))
             #expect(
                 try run([(0, [1]), (1, [2, 4])], length: 3) == .wrong(expected, found: wrong)
             )
@@ -122,7 +113,7 @@ struct ReaderDigestsTests {
                 try run([(0, [1, 2]), (1, [2, 4])], length: 3) == .wrong(expected, found: wrong)
             )
             #expect(try run([(0, [1])], length: 3) == .incomplete)
-            let empty = try digest(of: Data())
+            let empty = try ContentDigest.of(Data())
             #expect(try run([], length: 0) == .wrong(expected, found: empty))
         }
     }
@@ -132,7 +123,7 @@ struct ReaderDigestsTests {
         let fixture = DigestFixture()
         let disk = InMemoryFileSystem(time: fixture.time)
         try await fixture.withCache(disk, ScriptedTransport([])) { cache in
-            let promised = [try digest(of: Data([1, 2, 3]))]
+            let promised = [try ContentDigest.of(Data([1, 2, 3]))]
             let digests = try digests([], promised: promised, of: cache)
             Data([1, 2]).withUnsafeBytes { digests.take($0, at: 0) }
             try digests.check(atEnd: 3)

@@ -46,14 +46,11 @@ extension EntryReader {
             leave(share)
             return try outcome.get()
         }
-        if isPlanned {
-            // A transfer that has paused for its other readers continues.
-            if let number { fetcher.shared.didJoin(share.transfer.transfer, reader: number) }
-            // Where the origin turned out to send all in sequence, nothing was asked of it.
-            if !share.range.contains(read.offset) {
-                extend(share, for: read.offset..<read.offset + 1)
-            }
+        // Where the origin turned out to send all in sequence, nothing was asked of it.
+        if isPlanned, !share.range.contains(read.offset) {
+            extend(share, for: read.offset..<read.offset + 1)
         }
+        noteRead(to: read.offset, waitingFor: share.transfer.transfer)
         await budget.wait(on: fetcher.shared.signal, after: seen)
     }
 
@@ -109,7 +106,6 @@ extension EntryReader {
             defer { state.shares = [Share(window: 0, range: Self.all, transfer: transfer)] }
             return state.shares
         }
-        if let number { fetcher.shared.didJoin(transfer.transfer, reader: number) }
         for share in left { share.transfer.cancel() }
     }
 
@@ -170,7 +166,6 @@ extension EntryReader {
             return before.filter { !windows.contains($0.window) }
         }
         for share in abandoned { share.transfer.cancel() }
-        if isSequential, let number { fetcher.shared.didJoin(transfer.transfer, reader: number) }
     }
 
     /// Asks the transfer of the same window for more.
@@ -214,7 +209,6 @@ extension EntryReader {
                 state.shares[index].range = range.lowerBound..<max(range.upperBound, end)
             }
         }
-        fetcher?.shared.didExtend()
         return true
     }
 
@@ -321,14 +315,9 @@ extension EntryReader {
         guard let fetcher, let transfer = state.withLock({ $0.shares.first?.transfer }),
             transfer.outcome == nil, transfer.isFirst
         else { return }
-        let signal = fetcher.shared.signal
-        let budget = storage.time.alarm(after: Lingering.limit) { transfer.cancel() }
-        defer { budget.cancel() }
-        while !Task.isCancelled, transfer.outcome == nil {
-            let seen = signal.version
-            guard transfer.outcome == nil else { return }
-            await signal.wait(after: seen)
-        }
+        let limit = storage.time.alarm(after: ResourceState.lingeringLimit) { transfer.cancel() }
+        defer { limit.cancel() }
+        await fetcher.shared.signal.wait(while: { transfer.outcome == nil })
     }
 
     /// Gives a complete successor the name of the pinned entry that it replaces, if its transfer

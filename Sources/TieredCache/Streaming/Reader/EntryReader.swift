@@ -53,8 +53,8 @@ final class EntryReader: BodySource, BodyReader {
     let state: Guarded<State>
     /// Whether the reader has a planner.
     let isPlanned: Bool
-    /// The number of this reader in the registry of ``SharedTransfers``.
-    let number: UInt64?
+    /// This reader in the record of its resource; nil if it may not fetch.
+    let number: ReaderID?
     /// The time that a sequential read of a byte may take, with retries after transient failures;
     /// nil for a reader that fails with its transfer.
     private let budget: Duration?
@@ -132,7 +132,7 @@ final class EntryReader: BodySource, BodyReader {
         judge?.enter(entry)
         number = fetcher?.shared.enter(
             at: position,
-            transfer: share?.transfer.transfer,
+            of: share?.transfer.transfer,
             reports: fetcher?.request.reports,
             now: storage.time.monotonicTime()
         )
@@ -145,13 +145,8 @@ final class EntryReader: BodySource, BodyReader {
         if let number { fetcher.shared.leave(number) }
         fetcher.request.reports?.endIfDone()
         guard isPlanned else { return }
-        let shares = state.withLock { $0.shares }
-        Lingering.begin(
-            shares.map(\.transfer),
-            of: entry,
-            shared: fetcher.shared,
-            time: storage.time
-        )
+        let transfers = state.withLock { $0.shares.map(\.transfer) }
+        fetcher.shared.linger(transfers, by: storage.time)
     }
 
     // MARK: Properties
@@ -237,7 +232,6 @@ final class EntryReader: BodySource, BodyReader {
         }
         guard let sent = leased ?? nil else { return nil }
         let end = position + sent
-        noteRead(at: end)
         if sent > 0 { didRead(position..<end, expectedEnd: expectedEnd) }
         state.withLock { $0.position = end }
         return sent
@@ -272,15 +266,12 @@ final class EntryReader: BodySource, BodyReader {
         let count = entry.read(at: read.offset, into: read.destination.buffer)
         guard count > 0 else { return nil }
         let range = read.offset..<read.offset + Int64(count)
-        noteRead(at: range.upperBound)
         digests?.take(read.destination.prefix(count), at: read.offset)
         didRead(range, expectedEnd: read.expectedEnd, control: read.control)
         return count
     }
 
     func read(_ read: Read, until deadline: MonotonicTime?) async throws(CacheError) -> Int {
-        if let number { fetcher?.shared.didAsk(number, at: read.offset, now: now) }
-        defer { if let number { fetcher?.shared.didAnswer(number, now: now) } }
         var budget = ReadBudget(deadline: deadline, time: storage.time, control: read.control)
         let mayBeStopped = isPlanned || read.control != nil
         while true {
@@ -351,11 +342,10 @@ final class EntryReader: BodySource, BodyReader {
         return count
     }
 
-    /// Registers a read: a silent reader would count as stopped.
-    private func noteRead(at offset: Int64) {
+    /// Tells the transfer of this reader that it goes on: a silent one would count as stopped.
+    func noteRead(to offset: Int64, waitingFor transfer: TransferID? = nil) {
         guard let number else { return }
-        fetcher?.shared.didAsk(number, at: offset, now: now)
-        fetcher?.shared.didAnswer(number, now: now)
+        fetcher?.shared.didRead(number, to: offset, waitingFor: transfer, now: now)
     }
 
     private func didRead(
@@ -363,12 +353,13 @@ final class EntryReader: BodySource, BodyReader {
         expectedEnd end: Int64?,
         control: ReadControl? = nil
     ) {
-        let stored = state.withLock { state in
+        let (stored, hasTransfer) = state.withLock { state in
             let missing = state.storedAtStart.gaps(in: range).count
             state.counts.add(fromOrigin: missing)
             state.counts.add(fromCache: Int64(range.count) - missing)
-            return Int64(range.count) - missing
+            return (Int64(range.count) - missing, !state.shares.isEmpty)
         }
+        if hasTransfer { noteRead(to: range.upperBound) }
         // Sequential reads were counted when the response was made.
         guard isPlanned else { return }
         storage.recorder.didRead(stored, from: .disk)
