@@ -135,7 +135,11 @@ struct OwnershipTests {
             try await place.serve { _ in
                 let socket = place.cache.appending("OWNER").string
                 var status = stat()
-                try #require(lstat(socket, &status) == 0)
+                // It answers players first, and guests as soon as the disk has the name.
+                while lstat(socket, &status) != 0 {
+                    try Task.checkCancellation()
+                    await Task.yield()
+                }
                 #expect(status.st_mode & 0o777 == 0o600)
                 // As if the file system let all in.
                 #expect(chmod(socket, 0o777) == 0)
