@@ -66,6 +66,8 @@ package enum StoredFields {
         _ fields: HTTPFields,
         where isKept: (String) -> Bool
     ) -> HTTPFields {
+        // Most have nothing to drop, and are not copied.
+        guard !fields.allSatisfy({ isKept($0.name.canonicalName) }) else { return fields }
         var kept = HTTPFields()
         for field in fields where isKept(field.name.canonicalName) {
             kept.append(field)

@@ -83,7 +83,8 @@ extension DownloadOperation {
         return VaryMatch.selectingFields(response: varying, request: request.fields)
     }
 
-    /// The head for the waiting client, including fields that the `stored` one must not have.
+    /// The head for the waiting client, including fields that the `stored` one must not have; nil if
+    /// there are none, or the client of no relay waits.
     func receivedResponse(
         for head: DownloadHead,
         start: GenerationStart,
@@ -94,9 +95,13 @@ extension DownloadOperation {
         guard start.isVerbatim else {
             return stored.setting(head.response.headerFields[fields: .setCookie])
         }
+        let fields = StoredFields.endToEnd(head.response.headerFields)
+        guard fields != stored.fields || stored.flags.contains(.withoutValidator) else {
+            return nil
+        }
         return storedResponse(
             status: head.response.status.code,
-            fields: StoredFields.endToEnd(head.response.headerFields),
+            fields: fields,
             of: head.response,
             finalTarget: head.finalTarget,
             hasCookies: head.hasCookies,

@@ -202,7 +202,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
     func shouldStop(at offset: Int64) -> Bool {
         if state.hasGivenUp { return true }
         // An origin without ranges keeps sending bytes that no request wants.
-        if offset >= state.end, !state.mode.isStandalone { return true }
+        if offset >= state.end, !isStandalone { return true }
         if context.update({ $0.endLingering(at: offset) }) ?? false { return true }
         guard case .storing(let generation, _) = state.mode, !state.repeatsStored,
             generation.head.validator != nil,
@@ -211,6 +211,17 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         // One that follows another fetches all of that one's bytes again (invariant 8).
         return stored.upperBound - offset >= Self.minimumSkippedRun
             || operation.shared.isBehindAnother(context.id, before: stored.upperBound)
+    }
+
+    /// Whether the body belongs to a response that must not be cut at a range: an error, a redirect,
+    /// or one without a validator.
+    private var isStandalone: Bool {
+        switch state.mode {
+        case .idle: false
+        case .storing(let generation, _):
+            operation.request.relay != nil && generation.head.validator == nil
+        case .passing(let window, _): window.end == .max
+        }
     }
 
     func canReplaceGeneration() -> Bool {
@@ -346,19 +357,6 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         } catch {
             operation.shared.didReachEnd(length, of: generation.entry, tail: shared)
             throw error
-        }
-    }
-}
-
-extension StoringSink.Mode {
-    /// Whether the body belongs to a response that must not be cut at a range: an error, a
-    /// redirect, or one without a validator.
-    fileprivate var isStandalone: Bool {
-        switch self {
-        case .idle: false
-        case .storing(let generation, _):
-            generation.received != nil && generation.head.validator == nil
-        case .passing(let window, _): window.end == .max
         }
     }
 }

@@ -94,11 +94,9 @@ extension MediaCache.RecordedEvent {
 
     /// Makes one word of a URL: an explicit key may contain any character.
     private static func printable(_ url: String) -> String {
-        let scalars = url.unicodeScalars.prefix(maximumURLLength).map { scalar -> Unicode.Scalar in
-            scalar.value > 0x20 && scalar.value < 0x7F ? scalar : "?"
+        let bytes = url.unicodeScalars.prefix(maximumURLLength).map { scalar in
+            scalar.value > 0x20 && scalar.value < 0x7F ? UInt8(scalar.value) : UInt8(ascii: "?")
         }
-        var text = ""
-        text.unicodeScalars.append(contentsOf: scalars)
-        return text.isEmpty ? "-" : text
+        return bytes.isEmpty ? "-" : String(decoding: bytes, as: UTF8.self)
     }
 }
