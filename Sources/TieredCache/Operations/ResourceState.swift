@@ -13,8 +13,8 @@
 /// | a transfer | leads to |
 /// | --- | --- |
 /// | is here: those of its group join for the bytes from its position to the end of its coverage | `end`, the last subscriber leaves: gone |
-/// | the same, and has not all that its subscribers want, or a reader that goes on | `pause`: waits |
-/// | waits | another subscriber, a wider want, a read of one of its readers: goes on |
+/// | the same, and has brought what its subscribers want for now, or all its readers have stopped | `pause`: waits |
+/// | waits | a subscriber that comes or leaves, a wider want, a read of one of its readers: goes on |
 package struct ResourceState {
     /// The number of bytes that cost less than a request of their own.
     package static let bridge: Int64 = 256 << 10
