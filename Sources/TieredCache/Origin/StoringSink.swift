@@ -122,16 +122,7 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
     // MARK: DownloadSink
 
     func didReceiveHead(_ head: DownloadHead) async throws(CacheError) {
-        await context.leaveCallersThread()
-        context.didRespond()
-        switch head.kind {
-        case .newGeneration(let start): _ = try await beginGeneration(with: head, start: start)
-        case .continuing(let offset, let length):
-            try continueGeneration(head, from: offset, length: length)
-        case .notModified:
-            operation.didConfirm(head, of: context)
-            noteChange()
-        }
+        _ = try await begin(with: head, whole: nil)
     }
 
     func didReceive(
@@ -139,14 +130,28 @@ final class StoringSink: DownloadSink, @unchecked Sendable {
         whole body: BodyChunk,
         at offset: Int64
     ) async throws(CacheError) {
+        guard try await !begin(with: head, whole: body) else { return }
+        try await write(body, at: offset)
+    }
+
+    /// - Returns: whether `body` is stored, or passed on; otherwise it is to be written.
+    private func begin(
+        with head: DownloadHead,
+        whole body: BodyChunk?
+    ) async throws(CacheError) -> Bool {
         await context.leaveCallersThread()
         context.didRespond()
-        guard case .newGeneration(let start) = head.kind, mayStoreAtOnce(body, start: start) else {
-            try await didReceiveHead(head)
-            return try await write(body, at: offset)
+        switch head.kind {
+        case .newGeneration(let start):
+            let whole = body.flatMap { mayStoreAtOnce($0, start: start) ? $0 : nil }
+            return try await beginGeneration(with: head, start: start, whole: whole)
+        case .continuing(let offset, let length):
+            try continueGeneration(head, from: offset, length: length)
+        case .notModified:
+            operation.didConfirm(head, of: context)
+            noteChange()
         }
-        guard try await !beginGeneration(with: head, start: start, whole: body) else { return }
-        try await write(body, at: offset)
+        return false
     }
 
     /// Whether nothing limits a body that has come with its head, or waits for it in part.
