@@ -71,7 +71,12 @@ package final class RequestQueue: Sendable {
         priority: RequestPriority
     ) -> [Effect]? {
         state.withLock { state in
-            let actions = state.machine.enter(context.id, host: host, priority: priority)
+            let actions = state.machine.enter(
+                context.id,
+                host: host,
+                resource: ObjectIdentifier(context.shared),
+                priority: priority
+            )
             guard let actions else { return nil }
             state.contexts[context.id] = context
             return Self.effects(of: actions, in: &state)

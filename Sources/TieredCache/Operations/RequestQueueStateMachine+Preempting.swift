@@ -20,14 +20,14 @@ extension RequestQueueStateMachine {
         if let victim = preemptionVictim(for: transfer), let preempted = transfers[victim] {
             transfers[victim]?.state = .stalled
             transfers[victim]?.wasPreempted = true
-            release(preempted.occupancy, ofHost: preempted.host)
+            release(preempted)
             return [.pause(victim)] + fillSlots()
         }
-        guard let silent = longestSilentTransfer(for: transfer) else { return [] }
-        transfers[silent]?.state = .yielded
-        slotsInUse -= 1
+        guard let (id, silent) = longestSilentTransfer(for: transfer) else { return [] }
+        transfers[id]?.state = .yielded
+        releaseSlot(of: silent)
         slotsYielded += 1
-        return [.pause(silent)] + fillSlots()
+        return [.pause(id)] + fillSlots()
     }
 
     private func isFull(_ host: String) -> Bool {
@@ -48,13 +48,14 @@ extension RequestQueueStateMachine {
     }
 
     /// Of the transfers for other hosts without a response, the one that waits longest.
-    private func longestSilentTransfer(for transfer: Transfer) -> TransferID? {
+    private func longestSilentTransfer(for transfer: Transfer) -> (TransferID, Transfer)? {
         guard slotsInUse >= limits.maximumDownloads, slotsYielded < limits.maximumYielded,
             !isFull(transfer.host)
         else { return nil }
-        return transfers.filter { _, other in
+        let silent = transfers.filter { _, other in
             other.state == .running && !other.hasResponded && other.host != transfer.host
-            // Numbers ascend: the lowest is the oldest.
-        }.keys.min()
+        }
+        // Numbers ascend: the lowest is the oldest.
+        return silent.min { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 }

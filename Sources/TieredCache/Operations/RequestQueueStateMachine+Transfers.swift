@@ -4,16 +4,19 @@ extension RequestQueueStateMachine {
     /// - Parameters:
     ///   - id: a number that no other one has, nor will have. Of two the higher one is the newer.
     ///   - host: the host that it counts against.
+    ///   - resource: its resource, which has its share of the slots.
     ///   - priority: the highest priority of a request that it is for.
     /// - Returns: the actions to perform; nil if the queue is shut down.
     package mutating func enter(
         _ id: TransferID,
         host: String,
+        resource: ObjectIdentifier,
         priority: RequestPriority
     ) -> [Action]? {
         guard !isShutDown else { return nil }
-        transfers[id] = Transfer(host: host, priority: priority)
-        waiting.insert(id, kind: .queued, host: host, priority: priority)
+        let transfer = Transfer(host: host, resource: resource, priority: priority)
+        transfers[id] = transfer
+        wait(id, transfer)
         return fillSlots() + makeRoom(for: id)
     }
 
@@ -22,10 +25,18 @@ extension RequestQueueStateMachine {
         _ priority: RequestPriority,
         of id: TransferID
     ) -> [Action] {
-        guard let transfer = transfers[id] else { return [] }
+        guard let old = transfers[id]?.line else {
+            transfers[id]?.priority = priority
+            return []
+        }
         transfers[id]?.priority = priority
-        if transfer.isWaiting { waiting.move(id, to: priority) }
+        if let new = transfers[id]?.line { waiting.move(id, from: old, to: new) }
         return makeRoom(for: id)
+    }
+
+    private mutating func wait(_ id: TransferID, _ transfer: Transfer) {
+        guard let line = transfer.line else { return }
+        waiting.insert(id, in: line, resource: transfer.resource)
     }
 
     /// Ends a transfer that no request wants any more.
@@ -35,7 +46,7 @@ extension RequestQueueStateMachine {
     package mutating func cancel(_ id: TransferID) -> [Action] {
         guard let transfer = transfers[id] else { return [] }
         if case .cancelled = transfer.state { return [] }
-        waiting.remove(id)
+        if let line = transfer.line { waiting.remove(id, from: line) }
         guard transfer.state != .queued else {
             transfers[id] = nil
             return [.drop(id)] + drainedIfIdle()
@@ -73,23 +84,19 @@ extension RequestQueueStateMachine {
     package mutating func didStall(_ id: TransferID) -> [Action] {
         guard let transfer = transfers[id], transfer.state == .running else { return [] }
         transfers[id]?.state = .stalled
-        release(transfer.occupancy, ofHost: transfer.host)
+        release(transfer)
         return fillSlots()
     }
 
     /// A consumer reads again: the transfer waits for a slot, ahead of those that have not started.
     package mutating func didUnstall(_ id: TransferID) -> [Action] {
-        guard let transfer = transfers[id] else { return [] }
+        guard var transfer = transfers[id] else { return [] }
         switch transfer.state {
         case .stalled, .yielded:
-            transfers[id]?.state = .resuming
-            release(transfer.occupancy, ofHost: transfer.host)
-            waiting.insert(
-                id,
-                kind: .resuming,
-                host: transfer.host,
-                priority: transfer.priority
-            )
+            release(transfer)
+            transfer.state = .resuming
+            transfers[id] = transfer
+            wait(id, transfer)
             return fillSlots() + makeRoom(for: id)
         case .running:
             return [.grant(id)]
@@ -104,9 +111,9 @@ extension RequestQueueStateMachine {
     package mutating func didFinish(_ id: TransferID) -> [Action] {
         guard let transfer = transfers[id] else { return [] }
         precondition(transfer.state != .queued, "\(id) finished before it started")
-        waiting.remove(id)
+        if let line = transfer.line { waiting.remove(id, from: line) }
         transfers[id] = nil
-        release(transfer.occupancy, ofHost: transfer.host)
+        release(transfer)
         return fillSlots() + drainedIfIdle()
     }
 

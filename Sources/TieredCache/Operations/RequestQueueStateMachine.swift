@@ -66,6 +66,7 @@ package struct RequestQueueStateMachine {
         }
 
         let host: String
+        let resource: ObjectIdentifier
         /// The highest priority of a request that it is for.
         var priority: RequestPriority
         var state = State.queued
@@ -83,6 +84,11 @@ package struct RequestQueueStateMachine {
             case .queued, .stalled, .resuming: .nothing
             }
         }
+        /// Where it waits for a slot; nil if it does not.
+        var line: WaitingTransfers.Line? {
+            guard isWaiting else { return nil }
+            return .init(host: host, lane: .init(priority, resumes: state == .resuming))
+        }
         var isWaiting: Bool { state == .queued || state == .resuming }
     }
 
@@ -91,7 +97,8 @@ package struct RequestQueueStateMachine {
     var waiting: WaitingTransfers
     var slotsInUse = 0
     /// Includes transfers that have yielded their slot.
-    var placesInUseByHost: [String: Int] = [:]
+    private(set) var placesInUseByHost: [String: Int] = [:]
+    private(set) var slotsInUseByResource: [ObjectIdentifier: Int] = [:]
     var slotsYielded = 0
     var isSuspended = false
     var isShutDown = false
@@ -109,9 +116,7 @@ package struct RequestQueueStateMachine {
     /// Starts transfers in order, as long as slots are free.
     mutating func fillSlots() -> [Action] {
         var actions: [Action] = []
-        while slotsInUse < limits.maximumDownloads,
-            let id = waiting.popNext(includesQueued: mayStart)
-        {
+        while slotsInUse < limits.maximumDownloads, let id = popNextWaiting() {
             let resumes = transfers[id]?.state == .resuming
             takeSlot(of: id)
             actions.append(resumes ? .grant(id) : .start(id))
@@ -119,29 +124,39 @@ package struct RequestQueueStateMachine {
         return actions
     }
 
+    private mutating func popNextWaiting() -> TransferID? {
+        let (places, slots) = (placesInUseByHost, slotsInUseByResource)
+        return waiting.popNext(
+            includesQueued: mayStart,
+            isOpen: { [limits] in places[$0] ?? 0 < limits.maximumPerHost },
+            slots: { slots[$0] ?? 0 }
+        )
+    }
+
     private mutating func takeSlot(of id: TransferID) {
-        guard let host = transfers[id]?.host else {
+        guard let transfer = transfers[id] else {
             preconditionFailure("\(id) waited, but is unknown")
         }
         transfers[id]?.state = .running
         transfers[id]?.isPaused = false
         slotsInUse += 1
-        let inUse = placesInUseByHost[host, default: 0] + 1
-        placesInUseByHost[host] = inUse
-        if inUse >= limits.maximumPerHost { waiting.setHost(host, isOpen: false) }
+        slotsInUseByResource[transfer.resource, default: 0] += 1
+        placesInUseByHost[transfer.host, default: 0] += 1
     }
 
-    /// Frees what a transfer has occupied.
-    mutating func release(_ occupancy: Occupancy, ofHost host: String) {
-        switch occupancy {
-        case .slot: slotsInUse -= 1
+    /// Frees what a transfer occupies.
+    mutating func release(_ transfer: Transfer) {
+        switch transfer.occupancy {
+        case .slot: releaseSlot(of: transfer)
         case .place: slotsYielded -= 1
         case .nothing: return
         }
-        let inUse = placesInUseByHost[host, default: 0] - 1
-        // No entry for a zero, or the hosts of a long life would add up.
-        placesInUseByHost[host] = inUse == 0 ? nil : inUse
-        waiting.setHost(host, isOpen: true)
+        placesInUseByHost.decrement(transfer.host)
+    }
+
+    mutating func releaseSlot(of transfer: Transfer) {
+        slotsInUse -= 1
+        slotsInUseByResource.decrement(transfer.resource)
     }
 
     /// `.drained`, the first time that no transfer is left after a shutdown.
@@ -149,5 +164,13 @@ package struct RequestQueueStateMachine {
         guard isShutDown, transfers.isEmpty, !hasDrained else { return [] }
         hasDrained = true
         return [.drained]
+    }
+}
+
+extension Dictionary where Value == Int {
+    /// Counts one less of a key; no entry for a zero, or the keys of a long life would add up.
+    fileprivate mutating func decrement(_ key: Key) {
+        guard let count = self[key] else { return }
+        self[key] = count == 1 ? nil : count - 1
     }
 }

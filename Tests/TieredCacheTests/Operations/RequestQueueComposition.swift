@@ -9,6 +9,10 @@ struct RequestQueueComposition {
     /// The resource of each transfer and subscriber, by number.
     private var keys: [UInt64: CacheKey] = [:]
     private var last: UInt64 = 0
+    /// Stand for the resources to the queue.
+    private var tokens: [CacheKey: Token] = [:]
+
+    private final class Token {}
 
     init(limits: RequestQueueStateMachine.Limits) {
         machine = RequestQueueStateMachine(limits: limits)
@@ -59,7 +63,15 @@ struct RequestQueueComposition {
             as: subscriber,
             want
         )
-        guard let actions = machine.enter(id, host: host, priority: want.priority) else {
+        let token = tokens[group.key] ?? Token()
+        tokens[group.key] = token
+        let actions = machine.enter(
+            id,
+            host: host,
+            resource: ObjectIdentifier(token),
+            priority: want.priority
+        )
+        guard let actions else {
             resource.end(id, with: .failure(.queueShutDown))
             return (
                 .init(subscriber: subscriber, transfer: nil, isNew: false, end: end),

@@ -354,6 +354,15 @@ struct RequestQueueModel {
         return [.queue(.pause(yielder))] + fill()
     }
 
+    /// The higher one goes first.
+    private func rank(_ transfer: Transfer) -> [Int] {
+        let slotsOfResource = transfers.count { $0.hasSlot && $0.group.key == transfer.group.key }
+        return [
+            transfer.priority.rawValue, transfer.state == .resuming ? 1 : 0, -slotsOfResource,
+            -transfer.waitingSince,
+        ]
+    }
+
     private mutating func next() -> Transfer? {
         let eligible = transfers.filter { transfer in
             let inUse = transfers.count { $0.hasPlace && $0.host == transfer.host }
@@ -362,10 +371,7 @@ struct RequestQueueModel {
                     || (transfer.state == .queued && !isSuspended && !isShutDown))
         }
         let oldest = eligible.min { $0.waitingSince < $1.waitingSince }
-        let first = eligible.max { left, right in
-            (left.priority.rawValue, left.state == .resuming ? 1 : 0, -left.waitingSince)
-                < (right.priority.rawValue, right.state == .resuming ? 1 : 0, -right.waitingSince)
-        }
+        let first = eligible.max { rank($0).lexicographicallyPrecedes(rank($1)) }
         guard let oldest, let first else { return nil }
         let patience = limits.maximumOvertakes * (first.priority == .playing ? 8 : 1)
         var next = overtakes >= patience ? oldest : first

@@ -13,7 +13,9 @@ struct RequestQueuePausingTests {
         )
         let ids = (1...4).map { TransferID(number: $0) }
         func enter(_ id: TransferID) {
-            #expect(machine.enter(id, host: "host", priority: .normal) == [.start(id)])
+            #expect(
+                machine.enter(id, host: "host", resource: .same, priority: .normal) == [.start(id)]
+            )
         }
         for id in ids[..<2] {
             enter(id)

@@ -103,7 +103,7 @@ struct RequestQueuePreemptingTests {
         ) throws -> (transfer: TransferID, actions: [RequestQueueStateMachine.Action]) {
             last += 1
             let id = TransferID(number: last)
-            let actions = machine.enter(id, host: host, priority: priority)
+            let actions = machine.enter(id, host: host, resource: .same, priority: priority)
             return (id, try #require(actions))
         }
     }

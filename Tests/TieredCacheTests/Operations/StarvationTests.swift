@@ -74,7 +74,8 @@ private struct Simulation {
         let priority = priorities.randomElement(using: &random) ?? .high
         let transfer = TransferID(number: arrivals)
         let host = "host\(Int.random(in: 0..<hosts, using: &random))"
-        guard let actions = machine.enter(transfer, host: host, priority: priority) else {
+        guard let actions = machine.enter(transfer, host: host, resource: .same, priority: priority)
+        else {
             preconditionFailure("not shut down")
         }
         if priority >= .high {

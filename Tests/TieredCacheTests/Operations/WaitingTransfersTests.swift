@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import TieredCache
@@ -12,14 +13,14 @@ struct WaitingTransfersTests {
     ) -> WaitingTransfers {
         var waiting = WaitingTransfers(maximumOvertakes: overtakes)
         for (index, priority) in priorities.enumerated() {
-            waiting.insert(transfer(UInt64(index)), kind: .queued, host: "h", priority: priority)
+            waiting.insert(UInt64(index), priority)
         }
         return waiting
     }
 
     private func drain(_ waiting: inout WaitingTransfers) -> [UInt64] {
         var order: [UInt64] = []
-        while let next = waiting.popNext(includesQueued: true) { order.append(next.number) }
+        while let next = waiting.popNext() { order.append(next) }
         return order
     }
 
@@ -33,23 +34,31 @@ struct WaitingTransfersTests {
     @Test
     func `A transfer that resumes goes before the queued ones of its priority alone`() {
         var waiting = makeWaiting([.normal, .high])
-        waiting.insert(transfer(7), kind: .resuming, host: "h", priority: .normal)
+        waiting.insert(7, .normal, resumes: true)
         #expect(drain(&waiting) == [1, 7, 0])
     }
 
     @Test
     func `A transfer that is moved takes the place that its arrival gives it`() {
         var waiting = makeWaiting([.prefetch, .high, .high])
-        waiting.move(transfer(0), to: .high)
-        waiting.move(transfer(2), to: .background)
+        waiting.move(
+            transfer(0),
+            from: .init(.prefetch),
+            to: .init(.high)
+        )
+        waiting.move(
+            transfer(2),
+            from: .init(.high),
+            to: .init(.background)
+        )
         #expect(drain(&waiting) == [0, 1, 2])
     }
 
     @Test
     func `While nothing new may start, only what was stalled resumes`() {
         var waiting = makeWaiting([.playing])
-        waiting.insert(transfer(7), kind: .resuming, host: "h", priority: .background)
-        #expect(waiting.popNext(includesQueued: false) == transfer(7))
+        waiting.insert(7, .background, resumes: true)
+        #expect(waiting.popNext(includesQueued: false) == 7)
         #expect(waiting.popNext(includesQueued: false) == nil)
         #expect(waiting.count == 1)
     }
@@ -59,8 +68,8 @@ struct WaitingTransfersTests {
         var waiting = makeWaiting([.background], overtakes: 4)
         var starts: [UInt64] = []
         for number in 1...10 {
-            waiting.insert(transfer(UInt64(number)), kind: .queued, host: "h", priority: .high)
-            starts.append(waiting.popNext(includesQueued: true)?.number ?? .max)
+            waiting.insert(UInt64(number), .high)
+            starts.append(waiting.popNext() ?? .max)
         }
         #expect(starts == [1, 2, 3, 4, 0, 5, 6, 7, 8, 9])
     }
@@ -69,7 +78,7 @@ struct WaitingTransfersTests {
     func `What is playing gives way to the oldest, but eight times more seldom`() {
         var waiting = makeWaiting([.background], overtakes: 2)
         for number in 1...20 {
-            waiting.insert(transfer(UInt64(number)), kind: .queued, host: "h", priority: .playing)
+            waiting.insert(UInt64(number), .playing)
         }
         let numbers = (1...20).map { UInt64($0) }
         #expect(drain(&waiting) == numbers[..<16] + [0] + numbers[16...])
@@ -78,24 +87,92 @@ struct WaitingTransfersTests {
     @Test
     func `The turns of a host that is seldom open are not used up by others`() {
         var waiting = WaitingTransfers(maximumOvertakes: 3)
-        waiting.insert(transfer(0), kind: .queued, host: "busy", priority: .background)
-        waiting.setHost("busy", isOpen: false)
+        waiting.insert(0, .background, host: "busy")
         var starts: [UInt64] = []
         for number in 1...8 {
             // While the host is closed, others have their turn and are the oldest.
-            waiting.insert(
-                transfer(UInt64(100 + number)),
-                kind: .queued,
-                host: "b",
-                priority: .high
-            )
-            #expect(waiting.popNext(includesQueued: true) == transfer(UInt64(100 + number)))
+            waiting.insert(UInt64(100 + number), .high, host: "b")
+            #expect(waiting.popNext(closed: ["busy"]) == UInt64(100 + number))
             // Whenever it opens, something more urgent has come for it.
-            waiting.insert(transfer(UInt64(number)), kind: .queued, host: "busy", priority: .high)
-            waiting.setHost("busy", isOpen: true)
-            starts.append(waiting.popNext(includesQueued: true)?.number ?? .max)
-            waiting.setHost("busy", isOpen: false)
+            waiting.insert(UInt64(number), .high, host: "busy")
+            starts.append(waiting.popNext() ?? .max)
         }
         #expect(starts == [1, 2, 3, 0, 4, 5, 6, 7])
     }
+
+    @Test
+    func `Of one priority the resource with the fewest slots goes first`() {
+        let (film, song) = (NSObject(), NSObject())
+        var waiting = makeWaiting([])
+        for number in 0..<3 { waiting.insert(UInt64(number), .normal, of: film) }
+        waiting.insert(3, .normal, of: song)
+        waiting.insert(4, .prefetch, of: song)
+        waiting.insert(5, .normal, of: song)
+        var slots = [ObjectIdentifier(film): 1]
+        var starts: [UInt64] = []
+        while let next = waiting.popNext(slots: slots) {
+            starts.append(next)
+            slots[ObjectIdentifier(next < 3 ? film : song), default: 0] += 1
+        }
+        #expect(starts == [3, 0, 5, 1, 2, 4])
+    }
+
+    @Test
+    func `A download in many segments leaves another one its share of the slots`() async throws {
+        let queue = QueueBench(limits: .init(maximumDownloads: 2))
+        let works = (0..<4).map { _ in ControlledWork() }
+        let segments = (0..<3).map { number in
+            let start = Int64(number) * 1_000
+            return queue.join("film", works[number], at: start, coverage: start..<start + 1_000)
+        }
+        let song = queue.join("song", works[3])
+        works[0].finish()
+        try await segments[0].value()
+        let states = Dictionary(
+            uniqueKeysWithValues: queue.snapshot().transfers.map { ($0.id, $0.state) }
+        )
+        #expect(song.transfer.flatMap { states[$0] } == .running)
+        #expect(segments[2].transfer.flatMap { states[$0] } == .queued)
+        queue.cancelAll()
+    }
+}
+
+extension WaitingTransfers {
+    fileprivate mutating func insert(
+        _ number: UInt64,
+        _ priority: RequestPriority,
+        resumes: Bool = false,
+        host: String = "h",
+        of resource: AnyObject? = nil
+    ) {
+        insert(
+            TransferID(number: number),
+            in: Line(priority, resumes: resumes, host: host),
+            resource: resource.map(ObjectIdentifier.init) ?? .same
+        )
+    }
+
+    fileprivate mutating func popNext(
+        includesQueued: Bool = true,
+        closed: Set<String> = [],
+        slots: [ObjectIdentifier: Int] = [:]
+    ) -> UInt64? {
+        let next = popNext(
+            includesQueued: includesQueued,
+            isOpen: { !closed.contains($0) },
+            slots: { slots[$0] ?? 0 }
+        )
+        return next?.number
+    }
+}
+
+extension WaitingTransfers.Line {
+    fileprivate init(_ priority: RequestPriority, resumes: Bool = false, host: String = "h") {
+        self.init(host: host, lane: .init(priority, resumes: resumes))
+    }
+}
+
+extension ObjectIdentifier {
+    /// The resource of transfers that are all of one.
+    static let same = ObjectIdentifier(WaitingTransfers.self)
 }
