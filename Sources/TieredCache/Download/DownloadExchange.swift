@@ -85,10 +85,11 @@ struct DownloadExchange: Sendable {
             await drain(response.body, head: response.head)
             return .finish(.notModified)
         }
-        guard case .newGeneration(let start) = kind, start.coding != .identity else {
-            return try await receive(response.body, run: &run)
+        var inflater: Inflater?
+        if case .newGeneration(let start) = kind, start.coding != .identity {
+            inflater = Inflater(start.coding)
         }
-        return try await receive(response.body, coding: start.coding, run: &run)
+        return try await receive(response.body, through: inflater, run: &run)
     }
 
     /// Hands over a body that has come with its head, unless more than its end is to be decided.
@@ -133,8 +134,10 @@ struct DownloadExchange: Sendable {
         return outgoing
     }
 
+    /// Reads a body into the sink; where it is decoded, offsets count decoded bytes.
     private func receive(
         _ body: any TransportBody,
+        through inflater: Inflater?,
         run: inout DownloadRun<some DownloadSink>
     ) async throws(CacheError) -> DownloadStateMachine.Action {
         var held: BodyChunk?
@@ -150,10 +153,16 @@ struct DownloadExchange: Sendable {
             let now = watchdog.disarm()
             guard let chunk else {
                 if let held, let end = try await take(held, now: now, run: &run) { return end }
+                guard inflater?.isComplete ?? true else { return run.machine.didFailDecoding() }
                 return run.machine.didEndBody()
             }
             // A transport of the application may give empty ones, which say nothing.
             guard chunk.count > 0 else { continue }
+            if let inflater {
+                inflater.supply(chunk)
+                if let end = try await take(from: inflater, now: now, run: &run) { return end }
+                continue
+            }
             if let held, case .instead(let end) = run.machine.didReceive(held.count + chunk.count) {
                 return end
             }
@@ -167,38 +176,21 @@ struct DownloadExchange: Sendable {
         }
     }
 
-    /// Decodes the body; offsets then count decoded bytes.
-    private func receive(
-        _ body: any TransportBody,
-        coding: ContentCoding,
+    /// Hands over what can be decoded by now.
+    private func take(
+        from inflater: Inflater,
+        now: MonotonicTime,
         run: inout DownloadRun<some DownloadSink>
-    ) async throws(CacheError) -> DownloadStateMachine.Action {
-        let inflater = Inflater(coding)
+    ) async throws(CacheError) -> DownloadStateMachine.Action? {
         while true {
-            let chunk: BodyChunk?
-            watchdog.arm()
-            if !body.isNextAtHand { run.sink.willWait() }
+            let output: [UInt8]?
             do {
-                chunk = try await body.next()
+                output = try inflater.next()
             } catch {
-                return didFail(error, run: &run)
+                return run.machine.didFailDecoding()
             }
-            let now = watchdog.disarm()
-            guard let chunk else {
-                return inflater.isComplete
-                    ? run.machine.didEndBody() : run.machine.didFailDecoding()
-            }
-            inflater.supply(chunk)
-            while true {
-                let output: [UInt8]?
-                do {
-                    output = try inflater.next()
-                } catch {
-                    return run.machine.didFailDecoding()
-                }
-                guard let output else { break }
-                if let end = try await take(BodyChunk(output), now: now, run: &run) { return end }
-            }
+            guard let output else { return nil }
+            if let end = try await take(BodyChunk(output), now: now, run: &run) { return end }
         }
     }
 

@@ -309,29 +309,24 @@ package struct DownloadStateMachine: Sendable {
     /// The machine has lost the address of the exchange: the attempt does not count, a retry
     /// follows.
     package mutating func didLoseAddress() -> Action {
-        hasProgressed = false
-        state = .waiting
-        return .wait(
-            PendingRetry(
-                attempts: max(1, attemptsWithoutProgress),
-                retryAfter: nil,
-                isImmediate: true,
-                reason: "can no longer be reached from this address"
-            )
-        )
+        waitUncounted("can no longer be reached from this address", isForNetwork: false)
     }
 
     /// The machine has no network: the failed attempt does not count.
     package mutating func waitForNetwork(_ reason: String) -> Action {
+        waitUncounted(reason, isForNetwork: true)
+    }
+
+    private mutating func waitUncounted(_ reason: String, isForNetwork: Bool) -> Action {
         hasProgressed = false
         state = .waiting
         return .wait(
             PendingRetry(
                 attempts: max(1, attemptsWithoutProgress),
                 retryAfter: nil,
-                isImmediate: false,
+                isImmediate: !isForNetwork,
                 reason: reason,
-                isForNetwork: true
+                isForNetwork: isForNetwork
             )
         )
     }

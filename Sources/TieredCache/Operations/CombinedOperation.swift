@@ -58,7 +58,7 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
     /// The priority of the request; a change, at any time, reaches the download at once.
     package var priority: RequestPriority {
         get { context.priority }
-        set { context.relay.priority = newValue }
+        set { context.priority = newValue }
     }
 
     /// The number of tasks that wait for the output.
@@ -157,34 +157,5 @@ package final class CombinedOperation<Output: Sendable, Remainder: Sendable>: Se
 
     private func complete(with outcome: Result<Output, CacheError>) {
         if latch.complete(with: outcome) { didEnd(outcome) }
-    }
-}
-
-/// The view that a download has of its operation.
-package final class OperationContext: Sendable {
-    let relay: PriorityRelay
-
-    init(priority: RequestPriority) {
-        relay = PriorityRelay(priority)
-    }
-
-    /// The current priority of the operation.
-    package var priority: RequestPriority { relay.priority }
-
-    /// Calls `target` at once and at each change of the priority, until another target replaces it.
-    package func forwardPriority(to target: (@Sendable (RequestPriority) -> Void)?) {
-        relay.setTarget(target)
-    }
-
-    /// Gives a transfer the priority of the operation as long as the subscription lives.
-    ///
-    /// - Parameters:
-    ///   - subscription: the subscription.
-    ///   - known: the priority that it was made with.
-    package func forwardPriority(to subscription: Subscription, knowing known: RequestPriority) {
-        relay.setTarget(
-            { [weak subscription] priority in subscription?.priority = priority },
-            knowing: known
-        )
     }
 }

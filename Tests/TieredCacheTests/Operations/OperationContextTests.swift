@@ -2,8 +2,8 @@ import Testing
 
 @testable import TieredCache
 
-@Suite("Priority relay", .timeLimit(.minutes(10)))
-struct PriorityRelayTests {
+@Suite("Operation context", .timeLimit(.minutes(10)))
+struct OperationContextTests {
     private final class Listener: Sendable {
         private let heard = Guarded<[RequestPriority]>([])
 
@@ -16,44 +16,44 @@ struct PriorityRelayTests {
 
     @Test
     func `A new target hears the present priority, then each change once`() {
-        let relay = PriorityRelay(.prefetch)
+        let context = OperationContext(priority: .prefetch)
         let (first, second) = (Listener(), Listener())
-        relay.priority = .normal
-        relay.setTarget { first.hear($0) }
-        relay.priority = .high
-        relay.priority = .high
-        relay.setTarget { second.hear($0) }
-        relay.priority = .playing
-        relay.setTarget(nil)
-        relay.priority = .background
+        context.priority = .normal
+        context.forwardPriority { first.hear($0) }
+        context.priority = .high
+        context.priority = .high
+        context.forwardPriority { second.hear($0) }
+        context.priority = .playing
+        context.forwardPriority(to: nil)
+        context.priority = .background
         #expect(first.all == [.normal, .high])
         #expect(second.all == [.high, .playing])
     }
 
     @Test
     func `A change made by the target itself is handed over too`() {
-        let relay = PriorityRelay(.normal)
+        let context = OperationContext(priority: .normal)
         let listener = Listener()
-        relay.setTarget { [weak relay] priority in
+        context.forwardPriority { [weak context] priority in
             listener.hear(priority)
-            if priority == .high { relay?.priority = .playing }
+            if priority == .high { context?.priority = .playing }
         }
-        relay.priority = .high
+        context.priority = .high
         #expect(listener.all == [.normal, .high, .playing])
     }
 
     @Test
     func `Whatever the interleaving, the last word is the last heard`() async {
         for _ in 0..<50 {
-            let relay = PriorityRelay(.background)
+            let context = OperationContext(priority: .background)
             let listener = Listener()
-            relay.setTarget { listener.hear($0) }
+            context.forwardPriority { listener.hear($0) }
             await withTaskGroup(of: Void.self) { group in
                 for priority in RequestPriority.allCases {
-                    group.addTask { relay.priority = priority }
+                    group.addTask { context.priority = priority }
                 }
             }
-            #expect(listener.all.last == relay.priority)
+            #expect(listener.all.last == context.priority)
         }
     }
 }

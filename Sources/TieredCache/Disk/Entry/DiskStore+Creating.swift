@@ -60,7 +60,8 @@ extension DiskStore {
             try entry.beginWriting(at: 0).writeAndEnd(bytes)
             return entry
         }
-        try beginWriting()
+        // `DiskTier` has looked when it gave this store to the caller.
+        try beginWriting(looks: false)
         defer { endWriting() }
         try checkSizes(key, metadata: metadata.count, completeLength: Int64(bytes.count))
         let entry = newEntry(
