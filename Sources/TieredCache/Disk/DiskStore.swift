@@ -144,6 +144,8 @@ import SystemPackage
 
     /// Stores a complete body: a small one in one file, in one call.
     ///
+    /// Does not look whether the directory is still there, as ``DiskTier/store()`` does.
+    ///
     /// - Parameters:
     ///   - bytes: the whole body.
     ///   - key: the key that identifies the entry.
@@ -224,8 +226,8 @@ import SystemPackage
 
     /// Registers a write that is about to begin; ``endWriting()`` has to follow.
     ///
-    /// - Parameter looks: whether to look at the directory first; needless where nothing goes to it
-    ///   before another write begins.
+    /// - Parameter looks: whether to look at the directory first; needless where `DiskTier` has just
+    ///   done so, or where nothing goes to it before another write begins.
     /// - Throws: `.notOwner`, `.localStorage`, or `.shutDown` once the store is closed.
     func beginWriting(looks: Bool = true) throws(CacheError) {
         try requireOwner()

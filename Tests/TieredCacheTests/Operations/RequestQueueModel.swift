@@ -57,6 +57,7 @@ struct RequestQueueModel {
         var hasSlot: Bool { state == .running || state == .cancelledWithSlot }
         var hasPlace: Bool { hasSlot || isLeased }
         var isLeased: Bool { state == .yielded || state == .cancelledWithPlace }
+        var lane: String { "\(priority) \(state)" }
         var isLive: Bool {
             ![.cancelledWithSlot, .cancelledWithPlace, .cancelledWithoutSlot].contains(state)
         }
@@ -69,6 +70,7 @@ struct RequestQueueModel {
     private var arrivals = 0
     private var overtakes = 0
     private var overtakesByHost: [String: Int] = [:]
+    private var overtakesInLane: [String: Int] = [:]
     private var hasDrained = false
     private var paused: Set<TransferID> = []
 
@@ -198,8 +200,13 @@ struct RequestQueueModel {
 
     mutating func pause(_ id: TransferID) { paused.insert(id) }
 
-    /// One that went on by the last input waits no more.
-    mutating func settle() { paused = waiting }
+    /// One that went on by the last input waits no more; what counts overtakes ends with those that
+    /// wait.
+    mutating func settle() {
+        paused = waiting
+        let queued = transfers.filter { [.queued, .resuming].contains($0.state) }
+        overtakesByHost = overtakesByHost.filter { host, _ in queued.contains { $0.host == host } }
+    }
 
     mutating func cancel(
         _ id: TransferID,
@@ -371,7 +378,10 @@ struct RequestQueueModel {
                     || (transfer.state == .queued && !isSuspended && !isShutDown))
         }
         let oldest = eligible.min { $0.waitingSince < $1.waitingSince }
-        let first = eligible.max { rank($0).lexicographicallyPrecedes(rank($1)) }
+        var first = eligible.max { rank($0).lexicographicallyPrecedes(rank($1)) }
+        let lane = first?.lane ?? ""
+        let front = eligible.filter { $0.lane == lane }.min { $0.waitingSince < $1.waitingSince }
+        if overtakesInLane[lane, default: 0] >= 6 { first = front }
         guard let oldest, let first else { return nil }
         let patience = limits.maximumOvertakes * (first.priority == .playing ? 8 : 1)
         var next = overtakes >= patience ? oldest : first
@@ -383,6 +393,8 @@ struct RequestQueueModel {
         overtakes = next.id == oldest.id ? 0 : overtakes + 1
         overtakesByHost[next.host, default: 0] += 1
         if next.id == oldestOfHost?.id { overtakesByHost[next.host] = 0 }
+        if next.lane == lane { overtakesInLane[lane, default: 0] += 1 }
+        if next.id == front?.id { overtakesInLane[lane] = 0 }
         return next
     }
 }

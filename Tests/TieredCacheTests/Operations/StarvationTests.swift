@@ -74,7 +74,15 @@ private struct Simulation {
         let priority = priorities.randomElement(using: &random) ?? .high
         let transfer = TransferID(number: arrivals)
         let host = "host\(Int.random(in: 0..<hosts, using: &random))"
-        guard let actions = machine.enter(transfer, host: host, resource: .same, priority: priority)
+        let resources = [ObjectIdentifier(Int.self), ObjectIdentifier(UInt.self)]
+        let resource = resources.randomElement(using: &random) ?? .same
+        guard
+            let actions = machine.enter(
+                transfer,
+                host: host,
+                resource: resource,
+                priority: priority
+            )
         else {
             preconditionFailure("not shut down")
         }

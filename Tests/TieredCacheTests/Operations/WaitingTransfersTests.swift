@@ -118,6 +118,34 @@ struct WaitingTransfersTests {
     }
 
     @Test
+    func `Six of one priority go before the first, whose resource has slots, and then that one`() {
+        let film = NSObject()
+        var waiting = makeWaiting([])
+        waiting.insert(0, .playing, of: film)
+        var starts: [UInt64] = []
+        for number in 1...10 {
+            waiting.insert(UInt64(number), .playing, host: number % 2 == 0 ? "h" : "other")
+            starts.append(waiting.popNext(slots: [ObjectIdentifier(film): 1]) ?? .max)
+        }
+        #expect(starts == [1, 2, 3, 4, 5, 6, 0, 7, 8, 9])
+    }
+
+    @Test
+    func `What overtakes the oldest of a host counts no more once nothing of the host waits`() {
+        var waiting = makeWaiting([], overtakes: 1)
+        waiting.insert(0, .background, host: "busy")
+        waiting.insert(1, .high, host: "busy")
+        waiting.insert(2, .background, host: "old")
+        #expect(waiting.popNext() == 1)
+        waiting.remove(transfer(0), from: .init(.background, host: "busy"))
+        // The oldest of all has its turn.
+        #expect(waiting.popNext() == 2)
+        waiting.insert(3, .background, host: "busy")
+        waiting.insert(4, .high, host: "busy")
+        #expect(waiting.popNext() == 4)
+    }
+
+    @Test
     func `A download in many segments leaves another one its share of the slots`() async throws {
         let queue = QueueBench(limits: .init(maximumDownloads: 2))
         let works = (0..<4).map { _ in ControlledWork() }

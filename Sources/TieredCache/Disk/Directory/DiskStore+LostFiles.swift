@@ -2,9 +2,9 @@ import SystemPackage
 
 // Others may remove the directory under its owner, or LOCK alone, as cleaners of old files do.
 // Its descriptors stand for files without a name then: what is written is never found, and the next
-// process is an owner too. So before each write an owner looks whether the names are still what it
-// opened, which costs no disk; if not, it writes nothing more, and `DiskTier` opens the directory
-// anew.
+// process is an owner too. So before each write, or where `DiskTier` gives the store for it, an
+// owner looks whether the names are still what it opened, which costs no disk; if not, it writes
+// nothing more, and `DiskTier` opens the directory anew.
 extension DiskStore {
     /// Whether the directory, or its lock, was seen to be gone.
     var isLost: Bool { lock.isLost }
