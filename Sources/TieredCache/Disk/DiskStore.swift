@@ -144,7 +144,7 @@ import SystemPackage
 
     /// Stores a complete body: a small one in one file, in one call.
     ///
-    /// Does not look whether the directory is still there, as ``DiskTier/store()`` does.
+    /// ``DiskTier/store()`` looks whether the directory is still there; this does not.
     ///
     /// - Parameters:
     ///   - bytes: the whole body.

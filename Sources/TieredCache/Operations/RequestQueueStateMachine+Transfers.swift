@@ -4,7 +4,7 @@ extension RequestQueueStateMachine {
     /// - Parameters:
     ///   - id: a number that no other one has, nor will have. Of two the higher one is the newer.
     ///   - host: the host that it counts against.
-    ///   - resource: its resource, which has its share of the slots.
+    ///   - resource: what it brings bytes of; each resource has its share of the slots.
     ///   - priority: the highest priority of a request that it is for.
     /// - Returns: the actions to perform; nil if the queue is shut down.
     package mutating func enter(

@@ -66,6 +66,7 @@ package struct RequestQueueStateMachine {
         }
 
         let host: String
+        /// What it brings bytes of; the transfers of one share its slots.
         let resource: ObjectIdentifier
         /// The highest priority of a request that it is for.
         var priority: RequestPriority

@@ -35,7 +35,7 @@ struct WaitingTransfers {
         fileprivate var resumes: Bool { number % 2 == 0 }
     }
 
-    /// Where transfers wait by arrival.
+    /// Transfers of one host and lane, which wait by arrival.
     struct Line: Hashable {
         let host: String
         let lane: Lane
@@ -52,7 +52,7 @@ struct WaitingTransfers {
         let line: Line
         let index: Int
         let arrival: UInt64
-        /// How many its resource has.
+        /// How many slots its resource has; 0 where that is not asked.
         let slots: Int
 
         // The lowest goes first.
